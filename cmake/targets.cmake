@@ -1,0 +1,28 @@
+# One library per folder; warnings are errors everywhere.
+function(lethe_flags target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Werror -Wshadow=local -Wno-missing-field-initializers)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  if(LETHE_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${LETHE_SANITIZE} -fno-omit-frame-pointer
+                                            -fno-sanitize-recover=all)
+    target_link_options(${target} PUBLIC -fsanitize=${LETHE_SANITIZE})
+    target_compile_definitions(${target} PUBLIC LETHE_SANITIZED=1)
+  endif()
+  if(LETHE_FUZZ)
+    target_compile_options(${target} PUBLIC -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()
+
+# lethe_library(NAME [link libraries...]): every .cpp of the current folder.
+function(lethe_library name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    lethe_flags(${name})
+    target_link_libraries(${name} PUBLIC ${ARGN})
+  else()
+    add_library(${name} INTERFACE)
+    target_include_directories(${name} INTERFACE ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${name} INTERFACE ${ARGN})
+  endif()
+endfunction()

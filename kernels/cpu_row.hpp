@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/matrix.hpp"
+
+namespace lethe {
+
+/// Activations quantized for integer products: per row and per block of 32 along K
+/// value = scale * q, q in [-127, 127]; `sums` are of q per half block (16), since some formats
+/// scale by 16. Row m starts at q + m*cols, scales + m*cols/32, sums + m*cols/16.
+struct quantized_rows {
+  const int8_t* q;
+  const float* scales;
+  const int16_t* sums;
+};
+
+/// The input of a product: m rows; `f` for float weights, `q` for the others.
+struct activations {
+  uint32_t rows = 0;
+  const float* f = nullptr;
+  size_t stride = 0;  // floats between rows of f
+  quantized_rows q{};
+};
+
+/// Which part of a matrix a call multiplies: output rows [row_begin, row_end), segments
+/// [segment_begin, segment_end) of K. The activations hold only the columns of these segments.
+struct product_part {
+  uint32_t row_begin, row_end;
+  uint32_t segment_begin, segment_end;
+};
+
+enum class kv_type : uint8_t { f32, bf16, int8 };
+
+/// Bytes of one head's key or value for one token. int8 rows end in their float scale.
+constexpr uint32_t kv_row_bytes(kv_type t, uint32_t head_dim) {
+  switch (t) {
+    case kv_type::f32: return head_dim * 4;
+    case kv_type::bf16: return head_dim * 2;
+    case kv_type::int8: return (head_dim + 3) / 4 * 4 + 4;
+  }
+  return 0;
+}
+
+/// The keys and values of one layer and one kv head of one request, in pages.
+/// Token t lies in page pages[t / page_tokens] at row t % page_tokens:
+///   key   = pool + page * page_bytes + key_offset   + row * kv_row_bytes
+///   value = pool + page * page_bytes + value_offset + row * kv_row_bytes
+struct kv_view {
+  std::byte* pool;
+  size_t page_bytes;
+  size_t key_offset, value_offset;
+  const uint32_t* pages;
+  uint32_t page_tokens;
+  kv_type type;
+  uint32_t head_dim;
+};
+
+/// One request's queries against one kv head: `tokens` queries at positions
+/// position .. position+tokens-1, each with `heads` query heads that share the kv head.
+/// Query (t, h) is at q + t*q_stride + h*head_dim; its output at out + t*out_stride + h*head_dim.
+/// Key j is seen by query p if j <= p and (window == 0 or p - j < window).
+struct attention_part {
+  kv_view kv;
+  const float* q;
+  size_t q_stride;
+  float* out;
+  size_t out_stride;
+  uint32_t position, tokens, heads;
+  uint32_t window;
+  float scale;
+  float* scratch;  // attention_scratch_floats(tokens, heads, head_dim) floats, 64-byte aligned
+};
+
+/// Keys are taken in tiles of this many by absolute position, whatever the page size, so that
+/// pages and chunks do not change the sum.
+inline constexpr uint32_t attention_tile = 64;
+size_t attention_scratch_floats(uint32_t tokens, uint32_t heads, uint32_t head_dim);
+
+/// One instruction set's kernels. All rows give the same bits: every sum has one order, every
+/// multiply-add is fused, exp is ours. No kernel allocates, none spawns threads.
+struct cpu_row {
+  const char* name;
+  /// y[m*y_stride + (n - row_begin)] for n in the part: the part's segments, each summed in order
+  /// from its first column, joined by the tree.
+  void (*matmul)(const matrix& w, const product_part& part, const activations& x, float* y,
+                 size_t y_stride);
+  /// Rows [0, m) of x (stride floats apart, cols wide, cols % 32 == 0) into q, scales, sums.
+  void (*quantize)(const float* x, size_t stride, uint32_t m, uint32_t cols, int8_t* q,
+                   float* scales, int16_t* sums);
+  /// Row r of w as floats (token embedding).
+  void (*row_to_float)(const matrix& w, uint32_t r, float* y);
+  /// y = x / sqrt(mean(x^2) + eps) * gain, per row of `cols`; x and y may be the same.
+  void (*rms_norm)(const float* x, size_t x_stride, const float* gain, float* y, size_t y_stride,
+                   uint32_t rows, uint32_t cols, float eps);
+  /// Rotates pairs (i, i + rotary/2) of each head in place. cosines and sines are [rows][rotary/2].
+  void (*rope)(float* x, size_t stride, uint32_t rows, uint32_t heads, uint32_t head_dim,
+               uint32_t rotary, const float* cosines, const float* sines);
+  /// Writes keys and values of `tokens` tokens starting at `position`: head's key of token t is at
+  /// k + t*stride.
+  void (*kv_store)(const kv_view& kv, uint32_t position, uint32_t tokens, const float* k,
+                   const float* v, size_t stride);
+  void (*attend)(const attention_part& part);
+  /// y = silu(gate) * up.
+  void (*silu_multiply)(const float* gate, const float* up, float* y, size_t n);
+  /// y += x.
+  void (*add)(const float* x, float* y, size_t n);
+  /// y[r] += bias for each row.
+  void (*add_bias)(const float* bias, float* y, size_t stride, uint32_t rows, uint32_t cols);
+};
+
+/// "reference", "avx2", "avx512", "avx512vnni": those this build has, best last.
+std::span<const cpu_row* const> cpu_rows();
+/// Whether this machine can run the row.
+bool runs_here(const cpu_row& row);
+/// The best row that runs here.
+const cpu_row& best_cpu_row();
+/// The row of that name, or null.
+const cpu_row* find_cpu_row(const char* name);
+
+}  // namespace lethe

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/base/result.hpp"
+
+namespace lethe {
+
+/// One rank's end of a group. Calls are collective and made by one thread per rank, in the same
+/// order on every rank. After an error or an abort every later call fails at once: the group is
+/// dead and must be made anew.
+class communicator {
+ public:
+  virtual ~communicator() = default;
+
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t size() const = 0;
+
+  /// data[i] becomes the sum over ranks, added in the fixed tree ((0+1)+(2+3))+...: the upper
+  /// levels of the tree whose leaves are the segments of K.
+  virtual result<void> all_reduce(std::span<float> data) = 0;
+  /// `parts[r]` is where rank r's floats lie in `all`; mine are already there. Afterwards all are.
+  struct extent { size_t offset, count; };
+  virtual result<void> all_gather(std::span<float> all, std::span<const extent> parts) = 0;
+  /// Like all_reduce, but only parts[rank] of data is valid afterwards.
+  virtual result<void> reduce_scatter(std::span<float> data, std::span<const extent> parts) = 0;
+  virtual result<void> broadcast(std::span<std::byte> data, uint32_t root) = 0;
+  virtual result<void> send(std::span<const std::byte> data, uint32_t to) = 0;
+  virtual result<void> recv(std::span<std::byte> data, uint32_t from) = 0;
+  virtual result<void> barrier() = 0;
+
+  /// Wakes everyone who waits in this group, with an error. From any thread.
+  virtual void abort() = 0;
+};
+
+}  // namespace lethe

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+
+#include "kernels/cpu_row.hpp"
+#include "parallel/communicator.hpp"
+#include "parallel/cut.hpp"
+#include "parallel/step_plan.hpp"
+#include "parallel/weights.hpp"
+#include "runtime/base/bytes.hpp"
+
+namespace lethe {
+
+struct shard_config {
+  shard_part part;
+  const cpu_row* row = nullptr;
+  uint32_t threads = 1;        // of this rank, its lead included
+  bool spin = true;            // false when the process has more ranks and threads than cores
+  kv_type kv = kv_type::f32;
+  uint32_t page_tokens = 16;
+  uint32_t pages = 0;          // of the pool; page ids are the same on every rank
+  uint32_t step_tokens = 512;  // most tokens of a step
+  uint32_t logit_rows = 64;    // most logit rows of a step
+};
+
+/// One device's part of a replica: its share of the weights (views), its key/value pages, its
+/// scratch. Executes step plans in order. Everything in pages and scratch derives from requests
+/// and is wiped as the plans say, and when the shard ends.
+class shard {
+ public:
+  /// `tensor` joins the ranks of a stage, `world` all ranks (stage-major: stage * tensor_size +
+  /// tensor_rank). Both outlive the shard.
+  static result<std::unique_ptr<shard>> make(const model_weights& weights, const shard_config& config,
+                                             communicator& tensor, communicator& world);
+  virtual ~shard() = default;
+
+  /// Runs one step on the calling thread and the shard's own; returns when this rank's part is
+  /// done. The last stage's tensor rank 0 has then filled data.logits.
+  virtual result<void> execute(const step_plan& plan, const step_data& data) = 0;
+
+  /// For tests and the audit: what the pool and the scratch hold right now.
+  virtual bytes_view page(uint32_t id) const = 0;
+  virtual bytes_view scratch() const = 0;
+  virtual size_t page_bytes() const = 0;
+};
+
+/// Bytes of key/value memory that one page takes on this part.
+size_t kv_page_bytes(const model_shape& shape, const shard_part& part, kv_type kv,
+                     uint32_t page_tokens);
+
+}  // namespace lethe

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "parallel/weights.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/model/checkpoint.hpp"
+
+namespace lethe {
+
+struct load_options {
+  /// Converts the float matrices of a checkpoint while loading; a matrix whose K the block does
+  /// not divide keeps its type. Never applied to a file that is already quantized.
+  std::optional<dtype> quantize;
+  uint32_t threads = 1;
+  /// Called from the loading thread with bytes done and in all.
+  std::function<void(uint64_t, uint64_t)> progress;
+};
+
+/// A model in memory: all weights repacked into panels in one sealed, read-only memfd that other
+/// processes of the host can map too.
+class loaded_model {
+ public:
+  static result<std::unique_ptr<loaded_model>> load(const checkpoint& from, const load_options&);
+  virtual ~loaded_model() = default;
+
+  virtual const model_weights& weights() const = 0;
+  virtual size_t bytes() const = 0;
+  virtual int memfd() const = 0;
+  /// What kept its type under `quantize`, by name.
+  virtual const std::vector<std::string>& unconverted() const = 0;
+};
+
+}  // namespace lethe
