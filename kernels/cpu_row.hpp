@@ -35,11 +35,14 @@ struct product_part {
 enum class kv_type : uint8_t { f32, bf16, int8 };
 
 /// Bytes of one head's key or value for one token. int8 rows end in their float scale.
-constexpr uint32_t kv_row_bytes(kv_type t, uint32_t head_dim) {
+[[gnu::always_inline]] constexpr uint32_t kv_row_bytes(kv_type t, uint32_t head_dim) {
   switch (t) {
-    case kv_type::f32: return head_dim * 4;
-    case kv_type::bf16: return head_dim * 2;
-    case kv_type::int8: return (head_dim + 3) / 4 * 4 + 4;
+    case kv_type::f32:
+      return head_dim * 4;
+    case kv_type::bf16:
+      return head_dim * 2;
+    case kv_type::int8:
+      return (head_dim + 3) / 4 * 4 + 4;
   }
   return 0;
 }

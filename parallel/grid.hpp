@@ -9,33 +9,43 @@ namespace lethe {
 struct grid_config {
   cut ranks;
   const cpu_row* row = nullptr;
-  uint32_t threads = 1;        // per rank
+  uint32_t threads = 1;  // per rank
   kv_type kv = kv_type::f32;
   uint32_t page_tokens = 16;
   uint32_t pages = 0;
   uint32_t step_tokens = 512;
   uint32_t logit_rows = 64;
+  bool timed = false;
 };
 
 /// A replica inside one process: tensor x pipeline ranks, a thread (and its team) each, that take
 /// steps from a ring and tell through a word when they are done. One thread drives it.
 class grid {
  public:
-  static result<std::unique_ptr<grid>> start(const model_weights& weights, const grid_config& config);
-  virtual ~grid() = default;  // stops and joins; pages and scratch are wiped
+  /// The weights outlive the grid.
+  static result<std::unique_ptr<grid>> start(const model_weights& weights,
+                                             const grid_config& config);
+  ~grid();  // stops and joins; pages and scratch are wiped
 
   /// Steps that may be in flight at once: one per pipeline stage.
-  virtual uint32_t depth() const = 0;
-  /// Hands a step to all ranks. plan and data must live until it was waited for.
-  virtual void submit(const step_plan& plan, const step_data& data) = 0;
-  /// Waits for the oldest step in flight. An error is final: the grid is dead.
-  virtual result<void> wait_oldest() = 0;
-  /// From any thread: whoever waits gets an error.
-  virtual void abort() = 0;
+  uint32_t depth() const;
+  /// Hands a step to all ranks. The plan, and what data points to, must live until
+  /// it was waited for.
+  void submit(const step_plan& plan, const step_data& data);
+  /// Waits for the oldest step in flight. An error is final: the grid is dead, its ranks have
+  /// stopped, and no step in flight is read or written any more.
+  result<void> wait_oldest();
+  /// From any thread: whoever waits gets an error, as soon as the ranks notice.
+  void abort();
 
   /// For tests and the audit.
-  virtual uint32_t ranks() const = 0;
-  virtual const shard& rank(uint32_t i) const = 0;
+  uint32_t ranks() const;
+  const shard& rank(uint32_t i) const;
+
+ private:
+  struct parts;
+  explicit grid(std::unique_ptr<parts> p);
+  std::unique_ptr<parts> parts_;
 };
 
 }  // namespace lethe

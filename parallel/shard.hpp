@@ -6,6 +6,7 @@
 #include "parallel/communicator.hpp"
 #include "parallel/cut.hpp"
 #include "parallel/step_plan.hpp"
+#include "parallel/step_times.hpp"
 #include "parallel/weights.hpp"
 #include "runtime/base/bytes.hpp"
 
@@ -14,13 +15,14 @@ namespace lethe {
 struct shard_config {
   shard_part part;
   const cpu_row* row = nullptr;
-  uint32_t threads = 1;        // of this rank, its lead included
-  bool spin = true;            // false when the process has more ranks and threads than cores
+  uint32_t threads = 1;  // of this rank, its lead included
+  bool spin = true;      // false when the process has more ranks and threads than cores
   kv_type kv = kv_type::f32;
   uint32_t page_tokens = 16;
   uint32_t pages = 0;          // of the pool; page ids are the same on every rank
   uint32_t step_tokens = 512;  // most tokens of a step
   uint32_t logit_rows = 64;    // most logit rows of a step
+  bool timed = false;          // sums where the time goes
 };
 
 /// One device's part of a replica: its share of the weights (views), its key/value pages, its
@@ -29,19 +31,27 @@ struct shard_config {
 class shard {
  public:
   /// `tensor` joins the ranks of a stage, `world` all ranks (stage-major: stage * tensor_size +
-  /// tensor_rank). Both outlive the shard.
-  static result<std::unique_ptr<shard>> make(const model_weights& weights, const shard_config& config,
-                                             communicator& tensor, communicator& world);
-  virtual ~shard() = default;
+  /// tensor_rank). These and the weights outlive the shard.
+  static result<std::unique_ptr<shard>> make(const model_weights& weights,
+                                             const shard_config& config, communicator& tensor,
+                                             communicator& world);
+  ~shard();
 
   /// Runs one step on the calling thread and the shard's own; returns when this rank's part is
   /// done. The last stage's tensor rank 0 has then filled data.logits.
-  virtual result<void> execute(const step_plan& plan, const step_data& data) = 0;
+  /// A plan that does not fit the shard is refused before anything is touched.
+  result<void> execute(const step_plan& plan, const step_data& data);
 
   /// For tests and the audit: what the pool and the scratch hold right now.
-  virtual bytes_view page(uint32_t id) const = 0;
-  virtual bytes_view scratch() const = 0;
-  virtual size_t page_bytes() const = 0;
+  bytes_view page(uint32_t id) const;
+  bytes_view scratch() const;
+  size_t page_bytes() const;
+  const step_times& times() const;
+
+ private:
+  struct parts;
+  explicit shard(std::unique_ptr<parts> p);
+  std::unique_ptr<parts> parts_;
 };
 
 /// Bytes of key/value memory that one page takes on this part.

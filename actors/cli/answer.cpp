@@ -1,0 +1,31 @@
+#include "actors/cli/answer.hpp"
+
+namespace lethe {
+
+answer_text::answer_text(const tokenizer& words, stop_matcher stops,
+                         std::pmr::memory_resource* memory)
+    : decoder_(words, true, memory), stops_(std::move(stops)), piece_(memory), text_(memory) {}
+
+void answer_text::read(const choice_state& from) {
+  // The end is read before the count: whoever published the end had published every token.
+  bool ended = from.reason.load(std::memory_order_acquire) != finish_reason::none;
+  uint32_t published = from.published.load(std::memory_order_acquire);
+  while (tokens_ < published && !stopped_) {
+    piece_.clear();
+    decoder_.push(from.ids[tokens_++], piece_);
+    push(piece_);
+  }
+  if (!ended || stopped_ || flushed_) return;
+  flushed_ = true;
+  piece_.clear();
+  decoder_.flush(piece_);
+  push(piece_);
+  text_.append(stops_.finish());
+}
+
+void answer_text::push(std::string_view piece) {
+  text_.append(stops_.feed(piece));
+  stopped_ = stops_.stopped();
+}
+
+}  // namespace lethe

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace lethe {
+
+/// Each adds a subcommand; `exit_code` is set when it ran.
+void add_generate(CLI::App& app, int& exit_code);
+void add_tokenize(CLI::App& app, int& exit_code);
+void add_template(CLI::App& app, int& exit_code);
+void add_model(CLI::App& app, int& exit_code);
+
+/// Prints one line to standard error; what a command returns when it could not do its work.
+int refuse(const std::string& why);
+
+}  // namespace lethe

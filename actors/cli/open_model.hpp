@@ -1,0 +1,28 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "runtime/base/result.hpp"
+#include "runtime/template/chat_template.hpp"
+#include "runtime/tokenizer/tokenizer.hpp"
+
+namespace lethe {
+
+/// The tokenizer of a model folder, a GGUF file, or a bare tokenizer.json.
+result<tokenizer> open_tokenizer(const std::filesystem::path& path);
+
+/// What a prompt's template needs.
+struct opened_template {
+  chat_template program;
+  std::string bos_token, eos_token;
+};
+
+/// The chat template of a model folder, a GGUF file, or a bare .jinja file.
+result<opened_template> open_template(const std::filesystem::path& path);
+
+/// All of standard input, or of a file if `path` is not "-".
+result<std::string> read_input(const std::string& path);
+
+}  // namespace lethe

@@ -1,0 +1,36 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "actors/cli/commands.hpp"
+
+namespace lethe {
+
+int refuse(const std::string& why) {
+  fmt::print(stderr, "lethe: {}\n", why);
+  return 1;
+}
+
+}  // namespace lethe
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  CLI::App app{"Lethe: private inference that forgets every request.", "lethe"};
+  app.set_version_flag("--version", "lethe " LETHE_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  int exit_code = 0;
+  lethe::add_generate(app, exit_code);
+  lethe::add_tokenize(app, exit_code);
+  lethe::add_template(app, exit_code);
+  lethe::add_model(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  } catch (const std::bad_alloc&) {
+    return lethe::refuse("out of memory; see `lethe model inspect` for what a model needs");
+  }
+  return exit_code;
+}

@@ -1,0 +1,208 @@
+#pragma once
+
+#include "kernels/cpu/attend_layout.inl"
+#include "kernels/cpu/attend_product.inl"
+#include "kernels/cpu/attend_tile.inl"
+#include "kernels/cpu/lanes_math.inl"
+
+namespace lethe {
+namespace {
+
+/// A part and its scratch. A query is one head of one token; token t's queries are
+/// t * heads .. t * heads + heads - 1.
+struct attention_work {
+  const attention_part& part;
+  attention_layout at;
+  uint32_t queries;
+  float* in(size_t offset) const { return part.scratch + offset; }
+};
+
+/// The first key that the query at `position` sees.
+inline uint32_t first_seen(const attention_part& part, uint32_t position) {
+  return part.window == 0 || position < part.window ? 0 : position + 1 - part.window;
+}
+
+/// The keys of a tile that a token's queries see, counted from the tile's start; none if
+/// end <= begin.
+inline span_of_k seen_by(const attention_part& part, uint32_t token, const tile_span& t) {
+  uint32_t position = part.position + token;
+  uint32_t begin = greatest_of(first_seen(part, position), t.first);
+  uint32_t end = least_of(position + 1, t.last);
+  return begin < end ? span_of_k{begin - t.base, end - t.base} : span_of_k{0, 0};
+}
+
+/// Whether every query of the part sees every key of the tile, as in most tiles of a long context.
+inline bool all_see(const attention_part& part, const tile_span& t) {
+  return t.last <= part.position + 1 &&
+         t.first >= first_seen(part, part.position + part.tokens - 1);
+}
+
+void begin_queries(const attention_work& w) {
+  const attention_part& part = w.part;
+  uint32_t head_dim = part.kv.head_dim;
+  lanes scale = set1(part.scale);
+  for (uint32_t q = 0; q < w.queries; q++) {
+    uint32_t t = q / part.heads, h = q % part.heads;
+    const float* from = part.q + t * part.q_stride + size_t{h} * head_dim;
+    float *to = w.in(w.at.queries) + q * w.at.padded_dim,
+          *sum = w.in(w.at.sums) + q * w.at.padded_dim;
+    for_vectors(head_dim,
+                [&](size_t i, auto get, auto put) { put(to + i, mul(get(from + i), scale)); });
+    for (size_t i = 0; i < w.at.padded_dim; i += 16) store(sum + i, zero());
+    w.in(w.at.maxima)[q] = -__builtin_inff();
+    w.in(w.at.totals)[q] = 0.0f;
+  }
+}
+
+/// Vectors of 16 keys [begin, end) that hold a tile's keys.
+inline span_of_k vectors_within(const tile_span& t) {
+  return {(t.first - t.base) / 16, (t.last - t.base + 15) / 16};
+}
+
+void score(const attention_work& w, const tile_span& t) {
+  span_of_k vectors = vectors_within(t);
+  product all{w.in(w.at.queries), w.at.padded_dim,   w.in(w.at.keys),
+              attention_tile,     w.in(w.at.scores), attention_tile};
+  all = column_of(all, vectors.begin * 16);
+  for_panels(vectors.end - vectors.begin, [&](uint32_t column, auto width) {
+    for_blocks(w.queries, [&](uint32_t q, uint32_t count) {
+      multiply_rows<width.count>(row_of(column_of(all, column), q), count, {0, w.part.kv.head_dim},
+                                 true);
+    });
+  });
+}
+
+/// Keys that the query does not see get a score of -infinity. Returns the greatest score.
+inline float mask_scores(float* scores, span_of_k vectors, span_of_k seen) {
+  static constexpr float numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  lanes greatest = set1(-__builtin_inff()), unseen = greatest;
+  for (uint32_t v = vectors.begin; v < vectors.end; v++) {
+    lanes s = load(scores + v * 16);
+    if (seen.begin > v * 16 || seen.end < v * 16 + 16) {
+      lanes key = add(load(numbers), set1(float(v * 16)));
+      s = select(less(key, set1(float(seen.begin))), unseen, s);
+      s = select(less(key, set1(float(seen.end))), s, unseen);
+      store(scores + v * 16, s);
+    }
+    greatest = max(greatest, s);
+  }
+  return max_of(greatest);
+}
+
+/// Brings what a query has summed so far to a new greatest score.
+inline void raise_to(const attention_work& w, uint32_t q, float now) {
+  float& before = w.in(w.at.maxima)[q];
+  if (!(now > before)) return;
+  lanes less_by = exp_of_negative(sub(set1(before), set1(now)));
+  float* sum = w.in(w.at.sums) + q * w.at.padded_dim;
+  for (size_t i = 0; i < w.at.padded_dim; i += 16) store(sum + i, mul(load(sum + i), less_by));
+  w.in(w.at.totals)[q] *= first_of(less_by);
+  before = now;
+}
+
+/// One query's scores become weights relative to the greatest score so far.
+inline void weigh(const attention_work& w, uint32_t q, span_of_k vectors) {
+  float* scores = w.in(w.at.scores) + size_t{q} * attention_tile;
+  lanes greatest = set1(w.in(w.at.maxima)[q]), total = zero();
+  for (uint32_t v = vectors.begin; v < vectors.end; v++) {
+    lanes weight = exp_of_negative(sub(load(scores + v * 16), greatest));
+    store(scores + v * 16, weight);
+    total = add(total, weight);
+  }
+  w.in(w.at.totals)[q] += sum_of(total);
+}
+
+void weigh_all(const attention_work& w, const tile_span& t) {
+  span_of_k vectors = vectors_within(t);
+  for (uint32_t token = 0; token < w.part.tokens; token++) {
+    span_of_k seen = seen_by(w.part, token, t);
+    if (seen.begin == seen.end) continue;
+    for (uint32_t q = token * w.part.heads; q < (token + 1) * w.part.heads; q++) {
+      raise_to(w, q, mask_scores(w.in(w.at.scores) + size_t{q} * attention_tile, vectors, seen));
+      weigh(w, q, vectors);
+    }
+  }
+}
+
+/// Adds the weighted values of queries [q, q + count): each query its keys from first to last, and
+/// only those; together where all see them.
+template <uint32_t vectors>
+inline void sum_block(const attention_work& w, const tile_span& t, const product& all, uint32_t q,
+                      uint32_t count) {
+  span_of_k seen[block_rows], common{0, attention_tile};
+  for (uint32_t i = 0; i < count; i++) {
+    seen[i] = seen_by(w.part, (q + i) / w.part.heads, t);
+    common = {greatest_of(common.begin, seen[i].begin), least_of(common.end, seen[i].end)};
+  }
+  if (common.begin >= common.end) common = {attention_tile, attention_tile};
+  auto alone = [&](uint32_t i, uint32_t begin, uint32_t end) {
+    if (begin < end) multiply_rows<vectors>(row_of(all, q + i), 1, {begin, end}, false);
+  };
+  for (uint32_t i = 0; i < count; i++) {
+    alone(i, seen[i].begin, least_of(common.begin, seen[i].end));
+  }
+  if (common.begin == attention_tile) return;
+  multiply_rows<vectors>(row_of(all, q), count, common, false);
+  for (uint32_t i = 0; i < count; i++) alone(i, common.end, seen[i].end);
+}
+
+void sum_values(const attention_work& w, const tile_span& t) {
+  product all{w.in(w.at.scores), attention_tile,  w.in(w.at.values),
+              w.at.padded_dim,   w.in(w.at.sums), w.at.padded_dim};
+  bool whole = all_see(w.part, t);
+  for_panels(uint32_t(w.at.padded_dim / 16), [&](uint32_t column, auto width) {
+    for_blocks(w.queries, [&](uint32_t q, uint32_t count) {
+      product panel = column_of(all, column);
+      if (!whole) return sum_block<width.count>(w, t, panel, q, count);
+      multiply_rows<width.count>(row_of(panel, q), count, {t.first - t.base, t.last - t.base},
+                                 false);
+    });
+  });
+}
+
+void end_queries(const attention_work& w) {
+  const attention_part& part = w.part;
+  for (uint32_t q = 0; q < w.queries; q++) {
+    uint32_t t = q / part.heads, h = q % part.heads;
+    float* to = part.out + t * part.out_stride + size_t{h} * part.kv.head_dim;
+    const float* sum = w.in(w.at.sums) + q * w.at.padded_dim;
+    lanes total = set1(w.in(w.at.totals)[q]);
+    for_vectors(part.kv.head_dim,
+                [&](size_t i, auto get, auto put) { put(to + i, div(get(sum + i), total)); });
+  }
+}
+
+/// The keys of the tile at `base` that exist and that some query of the part sees; last <= first
+/// after the last tile.
+inline tile_span tile_at(const attention_part& part, uint32_t base) {
+  return {base, greatest_of(base, first_seen(part, part.position)),
+          least_of(base + attention_tile, part.position + part.tokens)};
+}
+
+/// Softmax over tiles of keys in order, each query keeping its greatest score, the total of its
+/// weights and its weighted sum of values. A query's arithmetic depends on its position alone.
+void attend(const attention_part& part) {
+  attention_work w{part, layout_of(part.tokens, part.heads, part.kv.head_dim),
+                   part.tokens * part.heads};
+  tile_floats to{w.in(w.at.keys), w.in(w.at.values), w.at.padded_dim};
+  begin_queries(w);
+  kv_rows rows[2];
+  uint32_t turn = 0, base = first_seen(part, part.position) / attention_tile * attention_tile;
+  tile_span t = tile_at(part, base);
+  locate(part.kv, t, rows[turn]);
+  while (t.first < t.last) {
+    tile_span next = tile_at(part, t.base + attention_tile);
+    bool more = next.first < next.last;
+    if (more) locate(part.kv, next, rows[1 - turn]);
+    load_tile(part.kv, rows[turn], more ? &rows[1 - turn] : nullptr, t, to);
+    score(w, t);
+    weigh_all(w, t);
+    sum_values(w, t);
+    t = next;
+    turn = 1 - turn;
+  }
+  end_queries(w);
+}
+
+}  // namespace
+}  // namespace lethe

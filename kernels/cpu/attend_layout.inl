@@ -1,0 +1,36 @@
+#pragma once
+
+namespace lethe {
+namespace {
+
+/// Where attention's intermediate floats lie in its scratch. A query is one head of one token,
+/// tokens outermost; rows along the head dimension are padded to whole vectors.
+struct attention_layout {
+  size_t padded_dim;  // floats in a row of values, of a query, of a sum
+  size_t keys;        // [head_dim][attention_tile]
+  size_t values;      // [attention_tile][padded_dim]
+  size_t queries;     // [query][padded_dim], scaled
+  size_t scores;      // [query][attention_tile]
+  size_t sums;        // [query][padded_dim]: weighted values so far
+  size_t maxima;      // [query]: greatest score so far
+  size_t totals;      // [query]: weights so far
+  size_t floats;
+};
+
+inline attention_layout layout_of(uint32_t tokens, uint32_t heads, uint32_t head_dim) {
+  size_t n = size_t{tokens} * heads, tile = attention_tile;
+  size_t padded_n = (n + 15) / 16 * 16;
+  attention_layout l{};
+  l.padded_dim = (size_t{head_dim} + 15) / 16 * 16;
+  l.values = l.keys + l.padded_dim * tile;
+  l.queries = l.values + l.padded_dim * tile;
+  l.scores = l.queries + l.padded_dim * n;
+  l.sums = l.scores + n * tile;
+  l.maxima = l.sums + l.padded_dim * n;
+  l.totals = l.maxima + padded_n;
+  l.floats = l.totals + padded_n;
+  return l;
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,101 @@
+#pragma once
+
+#include "kernels/cpu/lanes_math.inl"
+
+namespace lethe {
+namespace {
+
+/// c[row][column] += sum over k of a[row][k] * b[k][column], one k after the other.
+struct product {
+  const float* a;
+  size_t a_stride;
+  const float* b;
+  size_t b_stride;
+  float* c;
+  size_t c_stride;
+};
+
+/// The k that a row of a product takes.
+struct span_of_k {
+  uint32_t begin, end;
+};
+
+/// Sums kept in registers at once: rows x vectors of them. Where one register holds all 16 lanes
+/// there are 32 registers, else 16 that hold half.
+constexpr bool whole_registers = alignof(lanes) == sizeof(lanes);
+constexpr uint32_t block_rows = 4;
+constexpr uint32_t block_vectors = whole_registers ? 4 : 1;
+
+template <uint32_t n>
+struct number {
+  static constexpr uint32_t count = n;
+};
+
+template <uint32_t rows, uint32_t vectors>
+inline void multiply_block(const product& p, span_of_k k, bool from_zero) {
+  lanes sum[rows][vectors];
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+    for (uint32_t v = 0; v < vectors; v++) {
+      sum[r][v] = from_zero ? zero() : load(p.c + r * p.c_stride + v * 16);
+    }
+  }
+  const float* b = p.b + k.begin * p.b_stride;
+  for (uint32_t i = k.begin; i < k.end; i++, b += p.b_stride) {
+    lanes row[vectors];
+#pragma GCC unroll 8
+    for (uint32_t v = 0; v < vectors; v++) row[v] = load(b + v * 16);
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < rows; r++) {
+      lanes a = set1(p.a[r * p.a_stride + i]);
+#pragma GCC unroll 8
+      for (uint32_t v = 0; v < vectors; v++) sum[r][v] = fma(a, row[v], sum[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+    for (uint32_t v = 0; v < vectors; v++) store(p.c + r * p.c_stride + v * 16, sum[r][v]);
+  }
+}
+
+/// The product of `rows` rows (at most block_rows), columns [0, 16 * vectors).
+template <uint32_t vectors>
+inline void multiply_rows(product p, uint32_t rows, span_of_k k, bool from_zero) {
+  auto take = [&]<uint32_t n>(number<n>) {
+    multiply_block<n, vectors>(p, k, from_zero);
+    p.a += n * p.a_stride, p.c += n * p.c_stride, rows -= n;
+  };
+  if (rows == block_rows) return take(number<block_rows>{});
+  if (rows >= 2) take(number<2>{});
+  if (rows >= 1) take(number<1>{});
+}
+
+inline product row_of(product p, uint32_t row) {
+  p.a += row * p.a_stride, p.c += row * p.c_stride;
+  return p;
+}
+inline product column_of(product p, uint32_t column) {
+  p.b += column, p.c += column;
+  return p;
+}
+
+/// f(first row, rows) for blocks of rows.
+template <class F>
+inline void for_blocks(uint32_t rows, F f) {
+  for (uint32_t r = 0; r < rows; r += block_rows) f(r, least_of(block_rows, rows - r));
+}
+
+/// f(first column, number<n>) for blocks of columns.
+template <class F>
+inline void for_panels(uint32_t vectors, F f) {
+  uint32_t v = 0;
+  for (; v + block_vectors <= vectors; v += block_vectors) {
+    f(v * 16, number<block_vectors>{});
+  }
+  for (; v < vectors; v++) f(v * 16, number<1>{});
+}
+
+}  // namespace
+}  // namespace lethe

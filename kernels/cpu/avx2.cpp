@@ -1,0 +1,34 @@
+#include "kernels/cpu/lanes_avx2.hpp"
+//
+#include "kernels/cpu/dot_narrow.inl"
+//
+#include "kernels/cpu/units.inl"
+//
+#include "kernels/cpu/segments.inl"
+//
+#include "kernels/cpu/matmul_float.inl"
+#include "kernels/cpu/matmul_quant.inl"
+//
+#include "kernels/cpu/matmul.inl"
+#include "kernels/cpu/quantize.inl"
+#include "kernels/cpu/rows.inl"
+#include "kernels/cpu/vector_ops.inl"
+//
+#include "kernels/cpu/attend.inl"
+
+namespace lethe {
+
+extern const cpu_row avx2;
+const cpu_row avx2{.name = "avx2",
+                   .matmul = matmul,
+                   .quantize = quantize,
+                   .row_to_float = row_to_float,
+                   .rms_norm = rms_norm,
+                   .rope = rope,
+                   .kv_store = kv_store,
+                   .attend = attend,
+                   .silu_multiply = silu_multiply,
+                   .add = add,
+                   .add_bias = add_bias};
+
+}  // namespace lethe

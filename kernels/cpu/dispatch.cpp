@@ -1,0 +1,51 @@
+#include <cstring>
+
+#include "kernels/cpu_row.hpp"
+
+namespace lethe {
+
+extern const cpu_row reference, avx2, avx512, avx512vnni;
+
+namespace {
+
+constexpr const cpu_row* rows[] = {&reference, &avx2, &avx512, &avx512vnni};
+
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c");
+}
+
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+}  // namespace
+
+std::span<const cpu_row* const> cpu_rows() { return rows; }
+
+// __builtin_cpu_supports also asks the operating system whether it saves the registers (XCR0).
+bool runs_here(const cpu_row& row) {
+  if (&row == &reference) return true;
+  if (&row == &avx2) return has_avx2();
+  if (&row == &avx512) return has_avx512();
+  if (&row == &avx512vnni) return has_avx512() && __builtin_cpu_supports("avx512vnni");
+  return false;
+}
+
+const cpu_row& best_cpu_row() {
+  const cpu_row* best = &reference;
+  for (const cpu_row* row : rows) {
+    if (runs_here(*row)) best = row;
+  }
+  return *best;
+}
+
+const cpu_row* find_cpu_row(const char* name) {
+  for (const cpu_row* row : rows) {
+    if (std::strcmp(row->name, name) == 0) return row;
+  }
+  return nullptr;
+}
+
+}  // namespace lethe

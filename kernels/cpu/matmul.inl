@@ -1,0 +1,39 @@
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/cpu_row.hpp"
+
+namespace lethe {
+namespace {
+
+void matmul(const matrix& w, const product_part& part, const activations& x, float* y,
+            size_t y_stride) {
+  if (part.row_begin >= part.row_end || part.segment_begin >= part.segment_end) return;
+  switch (w.type) {
+    case dtype::f32:
+      return multiply_float<f32_weights>(w, part, x, y, y_stride);
+    case dtype::f16:
+      return multiply_float<f16_weights>(w, part, x, y, y_stride);
+    case dtype::bf16:
+      return multiply_float<bf16_weights>(w, part, x, y, y_stride);
+    case dtype::q8_0:
+      return multiply_quant<dtype::q8_0>(w, part, x, y, y_stride);
+    case dtype::q4_0:
+      return multiply_quant<dtype::q4_0>(w, part, x, y, y_stride);
+    case dtype::q4_1:
+      return multiply_quant<dtype::q4_1>(w, part, x, y, y_stride);
+    case dtype::q5_0:
+      return multiply_quant<dtype::q5_0>(w, part, x, y, y_stride);
+    case dtype::q5_1:
+      return multiply_quant<dtype::q5_1>(w, part, x, y, y_stride);
+    case dtype::q4_k:
+      return multiply_quant<dtype::q4_k>(w, part, x, y, y_stride);
+    case dtype::q5_k:
+      return multiply_quant<dtype::q5_k>(w, part, x, y, y_stride);
+    case dtype::q6_k:
+      return multiply_quant<dtype::q6_k>(w, part, x, y, y_stride);
+  }
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,176 @@
+// Products with f32, f16 and bf16 weights.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/cpu_row.hpp"
+
+namespace lethe {
+namespace {
+
+struct f32_weights {
+  static constexpr uint32_t bytes = 64;  // of one k of a panel
+  static lanes at(const uint8_t* p) { return load((const float*)p); }
+};
+struct f16_weights {
+  static constexpr uint32_t bytes = 32;
+  static lanes at(const uint8_t* p) { return from_f16((const uint16_t*)p); }
+};
+struct bf16_weights {
+  static constexpr uint32_t bytes = 32;
+  static lanes at(const uint8_t* p) { return from_bf16((const uint16_t*)p); }
+};
+
+/// A stretch of K: weights of neighbouring panels and rows of x. Strides in bytes and floats.
+struct float_stretch {
+  const uint8_t* w;
+  size_t w_stride;
+  const float* x;
+  size_t x_stride;
+  uint32_t count;
+};
+
+/// sums[r * P + p] goes on with each k in turn, for R rows of x and P panels.
+template <class Weights, uint32_t P, uint32_t R, uint32_t Ahead>
+void add_products(const float_stretch& s, lanes* sums) {
+  lanes a[R * P], v[P];
+#pragma GCC unroll 32
+  for (uint32_t i = 0; i < R * P; i++) a[i] = sums[i];
+  const uint8_t* w = s.w;
+  for (uint32_t k = 0; k < s.count; k++, w += Weights::bytes) {
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < P; p++) {
+      v[p] = Weights::at(w + p * s.w_stride);
+      if constexpr (Ahead != 0) __builtin_prefetch(w + p * s.w_stride + Ahead);
+    }
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < R; r++) {
+      lanes x = set1(s.x[r * s.x_stride + k]);
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < P; p++) a[r * P + p] = fma(v[p], x, a[r * P + p]);
+    }
+  }
+#pragma GCC unroll 32
+  for (uint32_t i = 0; i < R * P; i++) sums[i] = a[i];
+}
+
+inline constexpr uint32_t float_tile_rows = 6;  // rows of x whose sums stay in registers
+
+template <class Weights, uint32_t P, uint32_t Ahead>
+void add_float_tile(const float_stretch& s, uint32_t rows, lanes* sums) {
+  switch (rows) {
+    case 1:
+      return add_products<Weights, P, 1, Ahead>(s, sums);
+    case 2:
+      return add_products<Weights, P, 2, Ahead>(s, sums);
+    case 3:
+      return add_products<Weights, P, 3, Ahead>(s, sums);
+    case 4:
+      return add_products<Weights, P, 4, Ahead>(s, sums);
+    case 5:
+      return add_products<Weights, P, 5, Ahead>(s, sums);
+    default:
+      return add_products<Weights, P, 6, Ahead>(s, sums);
+  }
+}
+
+/// More rows than a tile go in blocks: all tiles of a block take a step of K while its weights,
+/// as floats, are in the first cache.
+inline constexpr uint32_t float_block_rows = 5 * float_tile_rows, float_step = 64;
+
+template <class Weights, uint32_t P>
+struct float_work {
+  segment_tree<P * float_block_rows> sums;
+  float w[P][float_step * panel_rows];
+};
+
+template <class Weights, uint32_t P>
+void add_step(const float_stretch& s, uint32_t rows, float_work<Weights, P>& work) {
+  float_stretch near = s;
+  if constexpr (Weights::bytes != f32_weights::bytes) {
+    for (uint32_t p = 0; p < P; p++) {
+      const uint8_t* w = s.w + p * s.w_stride;
+      for (uint32_t k = 0; k < s.count; k++) {
+        __builtin_prefetch(w + k * Weights::bytes + fetch_ahead);
+        store(work.w[p] + k * panel_rows, Weights::at(w + k * Weights::bytes));
+      }
+    }
+    near.w = (const uint8_t*)work.w;
+    near.w_stride = sizeof work.w[0];
+  }
+  // Tiles of equal height; the first fetches weights that are still in memory.
+  uint32_t tiles = (rows + float_tile_rows - 1) / float_tile_rows;
+  uint32_t height = (rows + tiles - 1) / tiles;
+  for (uint32_t r = 0; r < rows; r += height) {
+    near.x = s.x + r * s.x_stride;
+    uint32_t tile = rows - r < height ? rows - r : height;
+    lanes* sums = work.sums.active + r * P;
+    if (r == 0 && near.w == s.w) {
+      add_float_tile<f32_weights, P, fetch_ahead>(near, tile, sums);
+    } else {
+      add_float_tile<f32_weights, P, 0>(near, tile, sums);
+    }
+  }
+}
+
+/// One segment of P panels and a block of rows.
+template <class Weights, uint32_t P>
+void add_segment(float_stretch s, uint32_t rows, float_work<Weights, P>& work) {
+  if (rows <= float_tile_rows)
+    return add_float_tile<Weights, P, fetch_ahead>(s, rows, work.sums.active);
+  uint32_t left = s.count;
+  while (left > 0) {
+    s.count = left < float_step ? left : float_step;
+    add_step<Weights, P>(s, rows, work);
+    s.w += s.count * Weights::bytes;
+    s.x += s.count;
+    left -= s.count;
+  }
+}
+
+/// Panels [p0, p0 + P) for `rows` rows of x from x on; y is where the first row's output starts.
+template <class Weights, uint32_t P>
+void multiply_group(const matrix& w, const product_part& part, uint32_t p0, const float* x,
+                    size_t x_stride, uint32_t rows, float* y, size_t y_stride) {
+  alignas(64) float_work<Weights, P> work;
+  size_t stride = size_t{w.cols} * Weights::bytes;
+  stride = (stride + 63) / 64 * 64;
+  uint32_t origin = segment_begin(w.type, w.cols, part.segment_begin);
+  work.sums.start(rows * P);
+  for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
+    uint32_t begin = segment_begin(w.type, w.cols, s), end = segment_begin(w.type, w.cols, s + 1);
+    const uint8_t* panels = (const uint8_t*)w.panels + p0 * stride + size_t{begin} * Weights::bytes;
+    add_segment<Weights, P>({panels, stride, x + (begin - origin), x_stride, end - begin}, rows,
+                            work);
+    work.sums.close(s, s + 1 == part.segment_end, rows * P);
+  }
+  for (uint32_t r = 0; r < rows; r++) {
+    for (uint32_t p = 0; p < P; p++) {
+      store_panel(part, p0 + p, work.sums.active[r * P + p], y + r * y_stride);
+    }
+  }
+}
+
+template <class Weights, uint32_t P>
+void multiply_rows(const matrix& w, const product_part& part, uint32_t p0, const activations& x,
+                   float* y, size_t y_stride) {
+  for (uint32_t m = 0; m < x.rows; m += float_block_rows) {
+    uint32_t rows = x.rows - m < float_block_rows ? x.rows - m : float_block_rows;
+    multiply_group<Weights, P>(w, part, p0, x.f + m * x.stride, x.stride, rows, y + m * y_stride,
+                               y_stride);
+  }
+}
+
+template <class Weights>
+void multiply_float(const matrix& w, const product_part& part, const activations& x, float* y,
+                    size_t y_stride) {
+  uint32_t p = part.row_begin / panel_rows;
+  uint32_t end = (part.row_end + panel_rows - 1) / panel_rows;
+  for (; p + tile_panels <= end; p += tile_panels) {
+    multiply_rows<Weights, tile_panels>(w, part, p, x, y, y_stride);
+  }
+  for (; p < end; p++) multiply_rows<Weights, 1>(w, part, p, x, y, y_stride);
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,174 @@
+#include "parallel/grid.hpp"
+
+#include <sched.h>
+
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "parallel/local_communicator.hpp"
+#include "parallel/word.hpp"
+
+namespace lethe {
+namespace {
+
+/// Cores this process may run on.
+uint32_t cores_here() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return uint32_t(CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+shard_config config_of(const grid_config& c, const shard_part& part, bool spin) {
+  return {.part = part,
+          .row = c.row,
+          .threads = c.threads,
+          .spin = spin,
+          .kv = c.kv,
+          .page_tokens = c.page_tokens,
+          .pages = c.pages,
+          .step_tokens = c.step_tokens,
+          .logit_rows = c.logit_rows,
+          .timed = c.timed};
+}
+
+}  // namespace
+
+struct grid::parts {
+  struct step {
+    const step_plan* plan = nullptr;
+    step_data data;
+    std::atomic<uint32_t> ranks_done = 0;
+  };
+
+  explicit parts(const grid_config& c)
+      : config(c),
+        spin(c.ranks.tensor * c.ranks.pipeline * c.threads <= cores_here()),
+        ring(c.ranks.pipeline) {}
+
+  result<void> make_ranks(const model_weights& weights);
+  result<void> start_threads();
+  void serve(uint32_t rank);
+  void fail_with(error why);
+  void abort();
+  void stop();
+
+  const grid_config config;
+  const bool spin;
+  std::vector<std::vector<std::unique_ptr<communicator>>> tensors;  // by stage
+  std::vector<std::unique_ptr<communicator>> world;
+  std::vector<std::unique_ptr<shard>> shards;
+  std::vector<std::thread> threads;
+
+  std::vector<step> ring;
+  word submitted, finished;
+  uint64_t steps_submitted = 0, steps_waited = 0;  // by the driver
+  std::mutex why_mutex;
+  std::optional<error> why;
+};
+
+result<std::unique_ptr<grid>> grid::start(const model_weights& weights, const grid_config& config) {
+  if (auto fits = check_cut(weights.shape, config.ranks); !fits) return fits.why();
+  auto p = std::make_unique<parts>(config);
+  if (auto made = p->make_ranks(weights); !made) return made.why();
+  std::unique_ptr<grid> g(new grid(std::move(p)));
+  if (auto started = g->parts_->start_threads(); !started) return started.why();
+  return g;
+}
+
+result<void> grid::parts::make_ranks(const model_weights& weights) {
+  const cut& c = config.ranks;
+  world = make_local_group(c.tensor * c.pipeline, spin);
+  for (uint32_t stage = 0; stage < c.pipeline; ++stage) {
+    tensors.push_back(make_local_group(c.tensor, spin));
+    for (uint32_t rank = 0; rank < c.tensor; ++rank) {
+      shard_config mine = config_of(config, part_for(weights.shape, c, stage, rank), spin);
+      auto made = shard::make(weights, mine, *tensors[stage][rank], *world[shards.size()]);
+      if (!made) return made.why();
+      shards.push_back(*std::move(made));
+    }
+  }
+  return {};
+}
+
+result<void> grid::parts::start_threads() {
+  try {
+    for (uint32_t r = 0; r < shards.size(); ++r) threads.emplace_back([this, r] { serve(r); });
+  } catch (const std::system_error& e) {
+    return fail("grid: cannot start {} rank threads: {}; use fewer, or raise ulimit -u",
+                shards.size(), e.what());
+  }
+  return {};
+}
+
+/// One rank: takes the steps in order. The last rank to be done with one says so.
+void grid::parts::serve(uint32_t rank) {
+  for (uint64_t next = 0; submitted.wait_past(word::nth(next), spin); ++next) {
+    step& s = ring[next % ring.size()];
+    if (auto done = shards[rank]->execute(*s.plan, s.data); !done) return fail_with(done.why());
+    if (s.ranks_done.fetch_add(1) + 1 == shards.size()) finished.advance();
+  }
+}
+
+/// The first to fail names the reason; the others only notice that their group is gone.
+void grid::parts::fail_with(error reason) {
+  {
+    std::lock_guard lock(why_mutex);
+    if (!why) why = std::move(reason);
+  }
+  abort();
+}
+
+void grid::parts::abort() {
+  submitted.abort();
+  finished.abort();
+  for (auto& group : tensors) group[0]->abort();
+  world[0]->abort();
+}
+
+/// Afterwards no rank reads plans, data, or another rank's memory.
+void grid::parts::stop() {
+  abort();
+  for (std::thread& t : threads) t.join();
+  threads.clear();
+}
+
+grid::grid(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
+
+grid::~grid() { parts_->stop(); }
+
+uint32_t grid::depth() const { return uint32_t(parts_->ring.size()); }
+
+void grid::submit(const step_plan& plan, const step_data& data) {
+  parts& p = *parts_;
+  check(p.steps_submitted - p.steps_waited < p.ring.size());
+  parts::step& s = p.ring[p.steps_submitted++ % p.ring.size()];
+  s.plan = &plan;
+  s.data = data;
+  s.ranks_done.store(0);
+  p.submitted.advance();
+}
+
+result<void> grid::wait_oldest() {
+  parts& p = *parts_;
+  check(p.steps_waited != p.steps_submitted);
+  if (p.finished.wait_past(word::nth(p.steps_waited), p.spin)) {
+    ++p.steps_waited;
+    return {};
+  }
+  p.stop();
+  std::lock_guard lock(p.why_mutex);
+  if (!p.why) p.why = fail("grid: aborted");
+  return *p.why;
+}
+
+void grid::abort() { parts_->fail_with(fail("grid: aborted")); }
+
+uint32_t grid::ranks() const { return uint32_t(parts_->shards.size()); }
+const shard& grid::rank(uint32_t i) const {
+  check(i < parts_->shards.size());
+  return *parts_->shards[i];
+}
+
+}  // namespace lethe

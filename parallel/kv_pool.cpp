@@ -1,0 +1,50 @@
+#include "parallel/kv_pool.hpp"
+
+#include <cstring>
+
+#include "runtime/base/wipe.hpp"
+
+namespace lethe {
+
+result<kv_pool> kv_pool::make(const kv_layout& layout, uint32_t pages) {
+  size_t bytes = 0;
+  if (__builtin_mul_overflow(layout.page_bytes(), size_t{pages}, &bytes))
+    return fail("shard: {} pages of {} bytes are more than this machine can address; lower pages",
+                pages, layout.page_bytes());
+  auto memory = region::map(bytes, "key/value pages");
+  if (!memory) return memory.why();
+  kv_pool pool(layout);
+  pool.memory_ = *std::move(memory);
+  pool.touched_.resize(pages);
+  return pool;
+}
+
+kv_pool::~kv_pool() {
+  for (uint32_t id = 0; id < touched_.size(); ++id) wipe(id);
+}
+
+kv_view kv_pool::view(uint32_t layer, uint32_t kv_head, const uint32_t* pages) const {
+  size_t key = (size_t{layer} * layout_.kv_heads + kv_head) * 2 * layout_.half_bytes();
+  return {.pool = memory_.data(),
+          .page_bytes = layout_.page_bytes(),
+          .key_offset = key,
+          .value_offset = key + layout_.half_bytes(),
+          .pages = pages,
+          .page_tokens = layout_.page_tokens,
+          .type = layout_.type,
+          .head_dim = layout_.head_dim};
+}
+
+void kv_pool::wipe(uint32_t page) {
+  if (touched_[page]) lethe::wipe(at(page), layout_.page_bytes());
+  touched_[page] = 0;
+}
+
+void kv_pool::copy(const page_copy& c) {
+  size_t bytes = size_t{c.tokens} * kv_row_bytes(layout_.type, layout_.head_dim);
+  size_t halves = size_t{layout_.layers} * layout_.kv_heads * 2;
+  for (size_t i = 0; i < halves; ++i)
+    std::memcpy(at(c.to) + i * layout_.half_bytes(), at(c.from) + i * layout_.half_bytes(), bytes);
+}
+
+}  // namespace lethe

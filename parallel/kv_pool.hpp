@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/cpu_row.hpp"
+#include "parallel/cut.hpp"
+#include "parallel/region.hpp"
+#include "parallel/step_plan.hpp"
+
+namespace lethe {
+
+/// How a page is laid out: per layer, per kv head, the keys and then the values of its tokens.
+struct kv_layout {
+  uint32_t layers, kv_heads, head_dim, page_tokens;
+  kv_type type;
+
+  size_t half_bytes() const { return size_t{page_tokens} * kv_row_bytes(type, head_dim); }
+  /// A multiple of 64, so that pages start on a cache line.
+  size_t page_bytes() const {
+    return (size_t{layers} * kv_heads * 2 * half_bytes() + 63) / 64 * 64;
+  }
+};
+
+/// The key/value pages of one shard, for all its layers. Remembers which pages were written and
+/// wipes those when it ends.
+class kv_pool {
+ public:
+  static result<kv_pool> make(const kv_layout& layout, uint32_t pages);
+  kv_pool(kv_pool&&) = default;
+  ~kv_pool();
+
+  /// `layer` and `kv_head` count from the shard's first.
+  kv_view view(uint32_t layer, uint32_t kv_head, const uint32_t* pages) const;
+  /// Says that tokens will be written to a page.
+  void touch(uint32_t page) { touched_[page] = 1; }
+  void wipe(uint32_t page);
+  void copy(const page_copy& c);
+
+  uint32_t pages() const { return uint32_t(touched_.size()); }
+  const kv_layout& layout() const { return layout_; }
+  bytes_view page(uint32_t id) const { return {at(id), layout_.page_bytes()}; }
+
+ private:
+  explicit kv_pool(const kv_layout& layout) : layout_(layout) {}
+  std::byte* at(uint32_t page) const { return memory_.data() + page * layout_.page_bytes(); }
+
+  kv_layout layout_;
+  region memory_;
+  std::vector<uint8_t> touched_;
+};
+
+}  // namespace lethe

@@ -1,0 +1,46 @@
+#include "parallel/multiply.hpp"
+
+namespace lethe {
+namespace {
+
+range panels_under(range rows) {
+  if (rows.size() == 0) return {};
+  return {rows.begin / panel_rows, (rows.end + panel_rows - 1) / panel_rows};
+}
+
+}  // namespace
+
+void multiply(const cpu_row& row, std::span<const product> products, const activations& x,
+              uint32_t thread, uint32_t threads) {
+  uint32_t total = 0;
+  for (const product& p : products) total += panels_under(p.rows).size();
+  range mine = part_of(total, thread, threads);
+  uint32_t first = 0;  // of the product, in the row of all panels
+  for (const product& p : products) {
+    range panels = panels_under(p.rows);
+    uint32_t begin = std::max(mine.begin, first);
+    uint32_t end = std::min(mine.end, first + panels.size());
+    if (begin < end) {
+      uint32_t row_begin = std::max(p.rows.begin, (panels.begin + begin - first) * panel_rows);
+      uint32_t row_end = std::min(p.rows.end, (panels.begin + end - first) * panel_rows);
+      float* y = p.y + (row_begin - p.rows.begin);
+      row.matmul(*p.weight, {row_begin, row_end, p.of_segments.begin, p.of_segments.end}, x, y,
+                 p.stride);
+      if (p.bias) row.add_bias(p.bias + row_begin, y, p.stride, x.rows, row_end - row_begin);
+    }
+    first += panels.size();
+  }
+}
+
+void quantize(const cpu_row& row, const float* x, uint32_t cols, size_t begin, size_t end,
+              const quantized_room& into) {
+  // The rows lie back to back, and so do their quantized forms: blocks don't know of rows.
+  while (begin < end) {
+    auto n = uint32_t(std::min<size_t>(end - begin, cols - begin % cols));
+    row.quantize(x + begin, n, 1, n, into.q + begin, into.scales + begin / 32,
+                 into.sums + begin / 16);
+    begin += n;
+  }
+}
+
+}  // namespace lethe

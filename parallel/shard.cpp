@@ -1,0 +1,104 @@
+#include "parallel/shard.hpp"
+
+#include "parallel/plan_check.hpp"
+#include "parallel/stage.hpp"
+
+namespace lethe {
+
+size_t kv_page_bytes(const model_shape& shape, const shard_part& part, kv_type kv,
+                     uint32_t page_tokens) {
+  return kv_layout{part.layers.size(), part.kv_heads.size(), shape.head_dim, page_tokens, kv}
+      .page_bytes();
+}
+
+struct shard::parts {
+  parts(const model_weights& weights, const shard_config& c, communicator& tensor,
+        communicator& between, kv_pool pages, lethe::scratch room, std::unique_ptr<team> threads)
+      : config(c),
+        vocab(weights.shape.vocab),
+        world(between),
+        pool(std::move(pages)),
+        activations(std::move(room)),
+        crew(std::move(threads)),
+        layers(weights, config, tensor, between, activations.get(), pool, *crew) {}
+
+  result<void> clean(const step_plan& plan);
+  void wipe(const step_plan& plan, uint32_t thread);
+
+  const shard_config config;
+  const uint32_t vocab;
+  communicator& world;
+  kv_pool pool;
+  lethe::scratch activations;
+  std::unique_ptr<team> crew;
+  stage layers;
+};
+
+result<std::unique_ptr<shard>> shard::make(const model_weights& weights, const shard_config& config,
+                                           communicator& tensor, communicator& world) {
+  check(config.row != nullptr && config.threads > 0 && config.page_tokens > 0);
+  check(tensor.size() == config.part.tensor_size && tensor.rank() == config.part.tensor_rank);
+  const shard_part& p = config.part;
+  auto pool = kv_pool::make(
+      {p.layers.size(), p.kv_heads.size(), weights.shape.head_dim, config.page_tokens, config.kv},
+      config.pages);
+  if (!pool) return pool.why();
+  auto room = lethe::scratch::make(weights, config);
+  if (!room) return room.why();
+  auto crew = team::start(config.threads, config.spin);
+  if (!crew) return crew.why();
+  return std::unique_ptr<shard>(new shard(std::make_unique<parts>(
+      weights, config, tensor, world, *std::move(pool), *std::move(room), *std::move(crew))));
+}
+
+shard::shard(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
+shard::~shard() = default;
+
+result<void> shard::execute(const step_plan& plan, const step_data& data) {
+  parts& p = *parts_;
+  if (auto fits = check_plan(plan, data, p.config, p.vocab); !fits) return fits;
+  if (auto cleaned = p.clean(plan); !cleaned) return cleaned;
+  if (plan.tokens == 0) return {};
+  p.activations.touch(plan);
+  p.layers.prepare(plan, data);
+  p.crew->run([&p](uint32_t thread) { p.layers.run(thread); });
+  ++p.layers.times().steps;
+  return p.layers.outcome();
+}
+
+/// Wipes, then copies; afterwards pages that the step writes to are known to the pool.
+result<void> shard::parts::clean(const step_plan& plan) {
+  layers.watch().start();
+  // The next stage may still be reading what the last step sent.
+  if (plan.wipe_scratch)
+    if (auto sent = world.flush(); !sent) return sent;
+  if (!plan.wipes.empty() || plan.wipe_scratch)
+    crew->run([this, &plan](uint32_t thread) { wipe(plan, thread); });
+  if (plan.wipe_scratch) activations.wiped();
+  for (const page_copy& c : plan.copies) {
+    pool.touch(c.to);
+    pool.copy(c);
+  }
+  for (const plan_entry& e : plan.entries)
+    for (uint32_t at = e.position / config.page_tokens;
+         at <= (e.position + e.tokens - 1) / config.page_tokens; ++at)
+      pool.touch(plan.pages[e.first_page + at]);
+  layers.watch().lap(layers.times().wipe);
+  return {};
+}
+
+void shard::parts::wipe(const step_plan& plan, uint32_t thread) {
+  range mine = part_of(uint32_t(plan.wipes.size()), thread, crew->size());
+  for (uint32_t i = mine.begin; i < mine.end; ++i) pool.wipe(plan.wipes[i]);
+  if (plan.wipe_scratch) activations.wipe(thread, crew->size());
+}
+
+bytes_view shard::page(uint32_t id) const {
+  check(id < parts_->pool.pages());
+  return parts_->pool.page(id);
+}
+bytes_view shard::scratch() const { return parts_->activations.view(); }
+size_t shard::page_bytes() const { return parts_->pool.layout().page_bytes(); }
+const step_times& shard::times() const { return parts_->layers.times(); }
+
+}  // namespace lethe

@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "parallel/stage.hpp"
+
+namespace lethe {
+
+bool stage::attention(walk& w, uint32_t layer) {
+  const attention_weights& l = weights_.layers[layer].attention;
+  norm(w, l.norm, !is_float(l.q.type) || !is_float(l.k.type) || !is_float(l.v.type));
+  project(w, l);
+  place(w, layer);
+  bool final = part_.last() && layer + 1 == part_.layers.end;
+  // Behind the last layer's keys and values only rows that become logits matter.
+  if (final) narrow(w);
+  if (w.rows == 0) return true;
+
+  float* out = room_for(w, l.o, b_.attended);
+  attend(w, layer, final ? last_queries_ : queries_, out);
+  if (along_k(l.o) && !is_float(l.o.type)) {
+    range blocks = share(w, w.rows * (q_cols_ / 32));
+    quantize_elements(out, q_cols_, size_t{blocks.begin} * 32, size_t{blocks.end} * 32);
+    meet(w, times_.o);
+  }
+  return join(w, l.o, l.o_bias, out, times_.o);
+}
+
+void stage::project(const walk& w, const attention_weights& l) {
+  uint32_t d = shape_.head_dim;
+  range q{part_.heads.begin * d, part_.heads.end * d};
+  range kv{part_.kv_heads.begin * d, part_.kv_heads.end * d};
+  range all{0, segments};
+  product products[] = {{&l.q, q, all, l.q_bias, b_.q, q_cols_},
+                        {&l.k, kv, all, l.k_bias, b_.k, kv_cols_},
+                        {&l.v, kv, all, l.v_bias, b_.v, kv_cols_}};
+  multiply(row_, products, input(w.rows, b_.normed, shape_.hidden), w.thread, team_.size());
+  meet(w, times_.qkv);
+}
+
+/// Norms and turns this thread's tokens' queries and keys; keys and values go to their pages.
+void stage::place(const walk& w, uint32_t layer) {
+  if (w.lead()) next_item_.store(0, std::memory_order_relaxed);
+  range mine = share(w, w.rows);
+  for (const plan_entry& e : plan_->entries) {
+    uint32_t begin = std::max(mine.begin, e.first_token);
+    uint32_t end = std::min(mine.end, e.first_token + e.tokens);
+    if (begin < end) place_run(layer, e, begin - e.first_token, end - begin);
+  }
+  meet(w, times_.rope);
+}
+
+void stage::place_run(uint32_t layer, const plan_entry& e, uint32_t first, uint32_t tokens) {
+  const attention_weights& l = weights_.layers[layer].attention;
+  size_t row = e.first_token + first;
+  uint32_t d = shape_.head_dim, rotary = shape_.rope.rotary;
+  uint32_t heads = part_.heads.size(), kv_heads = part_.kv_heads.size();
+  float* q = b_.q + row * q_cols_;
+  float* k = b_.k + row * kv_cols_;
+  const float* v = b_.v + row * kv_cols_;
+  if (l.q_norm) row_.rms_norm(q, d, l.q_norm, q, d, tokens * heads, d, shape_.norm_eps);
+  if (l.k_norm) row_.rms_norm(k, d, l.k_norm, k, d, tokens * kv_heads, d, shape_.norm_eps);
+  if (rotary != 0) {
+    const float* cosines = b_.cosines + row * (rotary / 2);
+    const float* sines = b_.sines + row * (rotary / 2);
+    row_.rope(q, q_cols_, tokens, heads, d, rotary, cosines, sines);
+    row_.rope(k, kv_cols_, tokens, kv_heads, d, rotary, cosines, sines);
+  }
+  const uint32_t* pages = plan_->pages.data() + e.first_page;
+  for (uint32_t h = 0; h < kv_heads; ++h)
+    row_.kv_store(pool_.view(layer - part_.layers.begin, h, pages), e.position + first, tokens,
+                  k + h * d, v + h * d, kv_cols_);
+}
+
+/// The residual rows that become logits, in the order of the logits, in the second buffer.
+void stage::narrow(walk& w) {
+  float* kept = b_.x[1];
+  size_t cols = shape_.hidden;
+  range mine = share(w, plan_->logit_rows);
+  for (const query_run& run : last_queries_.all)
+    for (uint32_t i = 0; i < run.tokens; ++i)
+      if (uint32_t r = run.output_row + i; mine.begin <= r && r < mine.end)
+        std::memcpy(kept + r * cols, w.x + (run.query_row + i) * cols, cols * sizeof(float));
+  w.rows = plan_->logit_rows;
+  w.x = kept;
+}
+
+void stage::add_run(query_runs& runs, const plan_entry& e, uint32_t tokens,
+                    uint32_t output_row) const {
+  uint32_t before = e.tokens - tokens;
+  uint32_t blocks = (tokens + attention_block - 1) / attention_block;
+  runs.all.push_back(
+      {&e, e.position + before, tokens, e.first_token + before, output_row, runs.items});
+  runs.items += blocks * part_.kv_heads.size();
+}
+
+/// Items are taken as threads get free: their lengths differ as the requests' do.
+void stage::attend(const walk& w, uint32_t layer, const query_runs& runs, float* out) {
+  uint32_t item;
+  while ((item = next_item_.fetch_add(1, std::memory_order_relaxed)) < runs.items) {
+    auto after = std::ranges::upper_bound(runs.all, item, {}, &query_run::first_item);
+    const query_run& run = *(after - 1);
+    attend_item(w, layer, run, item - run.first_item, out);
+  }
+  meet(w, times_.attention);
+}
+
+/// One block of a run's queries against one kv head.
+void stage::attend_item(const walk& w, uint32_t layer, const query_run& run, uint32_t item,
+                        float* out) {
+  uint32_t kv_heads = part_.kv_heads.size(), group = shape_.heads / shape_.kv_heads;
+  uint32_t kv = part_.kv_heads.begin + item % kv_heads;
+  uint32_t first = item / kv_heads * attention_block;
+  range heads{std::max(part_.heads.begin, kv * group), std::min(part_.heads.end, (kv + 1) * group)};
+  size_t col = size_t{heads.begin - part_.heads.begin} * shape_.head_dim;
+  const uint32_t* pages = plan_->pages.data() + run.entry->first_page;
+  uint32_t window = layer < shape_.window.size() ? shape_.window[layer] : 0;
+  row_.attend({.kv = pool_.view(layer - part_.layers.begin, item % kv_heads, pages),
+               .q = b_.q + size_t{run.query_row + first} * q_cols_ + col,
+               .q_stride = q_cols_,
+               .out = out + size_t{run.output_row + first} * q_cols_ + col,
+               .out_stride = q_cols_,
+               .position = run.position + first,
+               .tokens = std::min(attention_block, run.tokens - first),
+               .heads = heads.size(),
+               .window = window,
+               .scale = 1.0f / std::sqrt(float(shape_.head_dim)),
+               .scratch = b_.attention + w.thread * b_.attention_floats});
+}
+
+}  // namespace lethe

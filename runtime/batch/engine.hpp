@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+
+#include "parallel/grid.hpp"
+#include "runtime/batch/request.hpp"
+
+namespace lethe {
+
+struct engine_config {
+  cut ranks;
+  const cpu_row* row = nullptr;     // null: the best that runs here
+  uint32_t threads = 0;             // per rank; 0: the cores, shared by the ranks
+  kv_type kv = kv_type::f32;
+  uint32_t page_tokens = 16;
+  uint64_t kv_bytes = 0;            // per rank; 0: enough for `context` tokens
+  uint32_t context = 0;             // longest prompt + answer; 0: the model's
+  uint32_t step_tokens = 512;       // token budget of a step
+  uint32_t chunk_tokens = 256;      // most prompt tokens of one request in a step
+  uint32_t running = 64;            // sequences at once
+  uint32_t queue = 1024;            // requests that may wait
+  uint32_t default_max_tokens = 256;
+};
+
+/// How full the engine is; no number depends on what anyone wrote.
+struct engine_numbers {
+  uint32_t pages = 0, pages_reserved = 0, pages_written = 0;
+  uint32_t pages_reserved_peak = 0, pages_written_at_peak = 0;
+  uint32_t running = 0, queued = 0;
+  uint64_t steps = 0, tokens_prefilled = 0, tokens_decoded = 0;
+  uint64_t pages_wiped = 0;
+};
+
+/// Serves requests on a grid: one thread plans, hands steps to the ranks, samples.
+class engine {
+ public:
+  static result<std::unique_ptr<engine>> start(const model_weights& weights, const engine_config& c);
+  /// Cancels what is left, waits until everything is wiped.
+  virtual ~engine() = default;
+
+  /// Queues a request that was asked. It must live until it is gone. An error means that the
+  /// engine never saw it.
+  virtual result<void> submit(request& r) = 0;
+  /// Ends a choice as stopped (a stop string was found), or the whole request as cancelled.
+  virtual void stop(request& r, uint32_t choice) = 0;
+  virtual void cancel(request& r) = 0;
+
+  virtual engine_numbers numbers() const = 0;
+  virtual const engine_config& config() const = 0;  // with defaults filled in
+  /// For tests and the audit: the ranks, and the host's token ids and logits of steps.
+  virtual const grid& ranks() const = 0;
+  virtual bytes_view step_bytes() const = 0;
+  /// Why the engine is dead, or nothing: then every request ends as failed.
+  virtual result<void> health() const = 0;
+};
+
+}  // namespace lethe

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace lethe {
+
+struct token_logprob {
+  uint32_t id;
+  float logprob;
+};
+
+/// Logarithms of probabilities of one row of the model's raw logits: no temperature, no penalty,
+/// no bias, no filter. NaN counts as -inf. Takes one pass to make; views the logits.
+class logprobs {
+ public:
+  explicit logprobs(std::span<const float> logits);
+
+  float of(uint32_t id) const;
+  /// The out.size() most likely, best first, lower id first among equals. Returns how many: fewer
+  /// only where the vocabulary is smaller.
+  uint32_t top(std::span<token_logprob> out) const;
+
+ private:
+  float of_logit(float logit) const;
+
+  std::span<const float> logits_;
+  float largest_;
+  double log_sum_;  // of exp(logit - largest_)
+};
+
+}  // namespace lethe

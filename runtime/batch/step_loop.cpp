@@ -1,0 +1,182 @@
+#include "runtime/batch/step_loop.hpp"
+
+#include <algorithm>
+
+namespace lethe {
+
+request_ask ask_of(const request& r, uint64_t id) {
+  return {.request = id,
+          .prompt_tokens = uint32_t(r.prompt().size()),
+          .max_tokens = r.max_tokens(),
+          .choices = r.choices(),
+          .prompt_logits = r.wants_prompt_logprobs()};
+}
+
+void step_loop::run() {
+  while (true) {
+    uint32_t seen = box.arrived();
+    read_inbox();
+    for (uint64_t id : take_gone(planner_)) forget(id);
+    while (!dead_ && launch()) {
+    }
+    if (!flights_.empty()) {
+      settle();
+    } else if (stopping_ && requests_.empty()) {
+      return;
+    } else {
+      box.wait(seen);
+    }
+  }
+}
+
+void step_loop::read_inbox() {
+  for (const auto& l : box.take()) {
+    if (l.kind == letter::what::submit) {
+      admit(l);
+    } else if (l.kind == letter::what::shutdown) {
+      stopping_ = true;
+      for (auto& [id, r] : requests_) cancel_all(*r, finish_reason::cancelled);
+    } else if (auto found = requests_.find(l.id); found == requests_.end()) {
+      continue;  // it ended by itself meanwhile
+    } else if (l.kind == letter::what::stop) {
+      end(*found->second, l.choice, finish_reason::stop);
+    } else {
+      cancel_all(*found->second, finish_reason::cancelled);
+    }
+  }
+}
+
+void step_loop::admit(const letter& l) {
+  request& r = *l.from;
+  requests_.emplace(l.id, &r);
+  if (dead_ || stopping_) {
+    // The planner never hears of it, and no page or scratch holds anything of it.
+    mark_ended(r, finish_reason::failed);
+    return forget(l.id);
+  }
+  // submit() let in only what fits, as many as the queue holds.
+  auto queued = enqueue(planner_, ask_of(r, l.id));
+  check(bool(queued));
+}
+
+void step_loop::mark_ended(request& r, finish_reason why) {
+  for (uint32_t i = 0; i < r.choices_; ++i) {
+    auto& reason = r.body_->choices[i].reason;
+    if (reason.load() == finish_reason::none) reason.store(why, std::memory_order_release);
+  }
+}
+
+void step_loop::cancel_all(request& r, finish_reason why) {
+  mark_ended(r, why);
+  cancel(planner_, r.id_);
+  r.publish(1);
+}
+
+bool step_loop::launch() {
+  auto plan = plan_step(planner_);
+  if (!plan) return false;
+  if (plan->wipe_scratch) buffers_.wipe_ended();
+  step_slot& slot = buffers_.take();
+  slot.plan = std::move(*plan);
+  for (const auto& e : slot.plan.entries) {
+    const sequence& s = sequence_of(planner_, e);
+    const request& r = *requests_.at(s.request);
+    for (uint32_t i = 0; i < e.tokens; ++i)
+      slot.token_ids[e.first_token + i] = r.token_at(s.choice, e.position + i);
+  }
+  ranks_->submit(slot.plan, {slot.token_ids, slot.logits});
+  flights_.push_back(slot.index);
+  return true;
+}
+
+void step_loop::settle() {
+  step_slot& slot = buffers_.slot(flights_.front());
+  flights_.pop_front();
+  if (auto done = ranks_->wait_oldest(); !done) return die(done.why());
+  for (const auto& r : complete(planner_, slot.plan)) {
+    request& of = *requests_.at(r.request);
+    for (uint32_t i = 0; i < r.logit_rows; ++i) {
+      std::span<float> row(slot.logits + size_t{r.first_logit_row + i} * vocab_, vocab_);
+      if (r.choice == 0) take_prompt_row(of, r.position + i, row);
+      if (i + 1 == r.logit_rows && r.sample) take_token(of, r.choice, row);
+    }
+  }
+  count(slot.plan);
+  buffers_.give_back(slot);
+}
+
+/// The row of position p tells how likely the prompt's token p + 1 was.
+void step_loop::take_prompt_row(request& of, uint32_t position, std::span<const float> row) {
+  uint32_t next = position + 1;
+  auto& b = *of.body_;
+  if (!of.wants_prompt_logprobs_ || next >= b.prompt.size()) return;
+  logprobs of_row(row);
+  b.prompt_logprobs[next] = of_row.of(b.prompt[next]);
+  uint32_t n = b.how.logprobs;
+  if (n > 0) of_row.top({b.prompt_top.data() + size_t{next} * n, n});
+}
+
+void step_loop::take_token(request& of, uint32_t choice, std::span<const float> row) {
+  auto& b = *of.body_;
+  choice_state& c = b.choices[choice];
+  uint32_t made = c.published.load(std::memory_order_relaxed);
+  std::span top(c.top.data() + size_t{made} * b.how.logprobs, b.how.logprobs);
+  auto drawn = sample(row, b.how, c.counts, choice, made, buffers_.scratch(), top);
+  bool stops = std::find(b.stop_ids.begin(), b.stop_ids.end(), drawn.id) != b.stop_ids.end();
+  if (stops) return end(of, choice, finish_reason::stop);
+  c.ids[made] = drawn.id;
+  if (b.how.want_logprob) c.logprobs[made] = drawn.logprob;
+  if (needs_counts(b.how)) c.counts.add_output(drawn.id);
+  c.published.store(made + 1, std::memory_order_release);
+  if (made + 1 == of.max_tokens_) return end(of, choice, finish_reason::length);
+  of.publish(1);
+}
+
+void step_loop::end(request& of, uint32_t choice, finish_reason why) {
+  auto& reason = of.body_->choices[choice].reason;
+  if (reason.load() != finish_reason::none) return;
+  reason.store(why, std::memory_order_release);
+  finish(planner_, of.id_, choice);
+  of.publish(1);
+}
+
+void step_loop::forget(uint64_t id) {
+  auto found = requests_.find(id);
+  request& r = *found->second;
+  requests_.erase(found);
+  outstanding.fetch_sub(1);
+  r.publish(request::gone_bit);
+}
+
+/// The ranks are lost: their destruction wipes pages and scratch, then every request is gone.
+void step_loop::die(const error& why) {
+  ranks_.reset();
+  buffers_.wipe_all();
+  flights_.clear();
+  dead_ = true;
+  board.set_dead(why);
+  while (!requests_.empty()) {
+    mark_ended(*requests_.begin()->second, finish_reason::failed);
+    forget(requests_.begin()->first);
+  }
+}
+
+void step_loop::count(const step_plan& plan) {
+  auto load = load_of(planner_);
+  auto& n = numbers_;
+  n.steps += 1;
+  n.pages_wiped += plan.wipes.size();
+  for (const auto& e : plan.entries) (e.tokens == 1 ? n.tokens_decoded : n.tokens_prefilled) += e.tokens;
+  n.pages = load.pages_total;
+  n.pages_reserved = load.pages_reserved;
+  n.pages_written = load.pages_holding;
+  n.running = load.running;
+  n.queued = load.queued;
+  if (load.pages_reserved >= n.pages_reserved_peak) {
+    n.pages_reserved_peak = load.pages_reserved;
+    n.pages_written_at_peak = load.pages_holding;
+  }
+  board.set(n);
+}
+
+}  // namespace lethe

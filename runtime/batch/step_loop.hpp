@@ -1,0 +1,62 @@
+#pragma once
+
+#include <deque>
+#include <unordered_map>
+
+#include "runtime/batch/engine.hpp"
+#include "runtime/batch/inbox.hpp"
+#include "runtime/batch/planner.hpp"
+#include "runtime/batch/step_buffers.hpp"
+
+namespace lethe {
+
+/// Plans, hands steps to the ranks, samples, tells requests. One thread runs it; others write to
+/// `box` and read `board`.
+class step_loop {
+ public:
+  step_loop(planner_state planner, std::unique_ptr<grid> ranks, step_buffers buffers,
+            uint32_t vocab)
+      : planner_(std::move(planner)),
+        ranks_(std::move(ranks)),
+        buffers_(std::move(buffers)),
+        vocab_(vocab) {}
+
+  /// Until shutdown was asked and everything is wiped.
+  void run();
+
+  inbox box;
+  engine_board board;
+  /// Requests submitted and not gone.
+  std::atomic<uint32_t> outstanding{0};
+
+  const grid& ranks() const { return *ranks_; }
+  const step_buffers& buffers() const { return buffers_; }
+
+ private:
+  void read_inbox();
+  void admit(const letter& l);
+  bool launch();
+  void settle();
+  void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
+  void take_token(request& of, uint32_t choice, std::span<const float> row);
+  void end(request& of, uint32_t choice, finish_reason why);
+  static void mark_ended(request& r, finish_reason why);
+  void cancel_all(request& r, finish_reason why);
+  void forget(uint64_t id);
+  void die(const error& why);
+  void count(const step_plan& plan);
+
+  planner_state planner_;
+  std::unique_ptr<grid> ranks_;
+  step_buffers buffers_;
+  uint32_t vocab_;
+  std::unordered_map<uint64_t, request*> requests_;
+  std::deque<uint32_t> flights_;  // slots of buffers_, oldest first
+  engine_numbers numbers_;
+  bool stopping_ = false, dead_ = false;
+};
+
+/// What the planner needs to know of a request.
+request_ask ask_of(const request& r, uint64_t id);
+
+}  // namespace lethe

@@ -1,0 +1,52 @@
+#include "runtime/model/checkpoint.hpp"
+
+#include "runtime/model/checkpoint_source.hpp"
+#include "runtime/model/shape_check.hpp"
+
+namespace lethe {
+
+namespace fs = std::filesystem;
+
+checkpoint::checkpoint() : source_(std::make_unique<checkpoint_source>()) {}
+checkpoint::checkpoint(checkpoint&&) noexcept = default;
+checkpoint& checkpoint::operator=(checkpoint&&) noexcept = default;
+checkpoint::~checkpoint() = default;
+
+result<checkpoint> checkpoint::examine(const fs::path& path, problem_list& problems) {
+  std::error_code ignored;
+  bool folder = fs::is_directory(path, ignored);
+  if (!folder && !fs::exists(path, ignored))
+    return fail("{}: is not there; a model is a Hugging Face folder or a .gguf file",
+                path.string());
+  size_t before = problems.size();
+  auto parts = folder ? read_hf_folder(path, problems) : read_gguf_model(path, problems);
+  if (!parts) return parts.why();
+  checkpoint made;
+  made.path_ = path;
+  made.is_gguf_ = !folder;
+  made.shape_ = std::move(parts->shape);
+  made.defaults_ = std::move(parts->defaults);
+  made.tensors_ = std::move(parts->tensors);
+  *made.source_ = std::move(parts->source);
+  for (uint32_t i = 0; i < made.tensors_.size(); ++i) made.index_.emplace(made.tensors_[i].name, i);
+  // Tensors against wrong numbers would only repeat what is wrong.
+  if (problems.size() == before) check_tensors(made.shape_, made.tensors_, path.string(), problems);
+  return made;
+}
+
+result<checkpoint> checkpoint::open(const fs::path& path) {
+  problem_list problems;
+  auto made = examine(path, problems);
+  if (!made) return made.why();
+  if (!problems.empty()) return first_of(problems);
+  return made;
+}
+
+const raw_tensor* checkpoint::find(std::string_view name) const {
+  auto at = index_.find(name);
+  return at == index_.end() ? nullptr : &tensors_[at->second];
+}
+
+void checkpoint::release(const raw_tensor& tensor) const noexcept { source_->release(tensor.data); }
+
+}  // namespace lethe

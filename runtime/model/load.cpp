@@ -1,0 +1,52 @@
+#include "runtime/model/load.hpp"
+
+#include <fstream>
+#include <iterator>
+
+#include "runtime/model/load_fill.hpp"
+#include "runtime/model/load_layout.hpp"
+#include "runtime/model/load_memory.hpp"
+
+namespace lethe {
+namespace {
+
+class sealed_model final : public loaded_model {
+ public:
+  sealed_model(const model_shape& shape, load_layout layout, sealed_memory memory)
+      : layout_(std::move(layout)),
+        memory_(std::move(memory)),
+        weights_(weights_at(shape, layout_, memory_.bytes().data())) {}
+
+  const model_weights& weights() const override { return weights_; }
+  size_t bytes() const override { return memory_.bytes().size(); }
+  int memfd() const override { return memory_.fd(); }
+  const std::vector<std::string>& unconverted() const override { return layout_.unconverted; }
+
+ private:
+  load_layout layout_;
+  sealed_memory memory_;
+  model_weights weights_;
+};
+
+result<void> check_host(uint64_t needed) {
+  std::ifstream file("/proc/meminfo");
+  std::string meminfo(std::istreambuf_iterator<char>(file), {});
+  return check_memory(needed, meminfo);
+}
+
+}  // namespace
+
+result<std::unique_ptr<loaded_model>> loaded_model::load(const checkpoint& from,
+                                                         const load_options& options) {
+  auto layout = plan_layout(from.tensors(), options.quantize);
+  if (!layout) return layout.why();
+  if (auto fits = check_host(layout->bytes); !fits) return fits.why();
+  auto memory = sealed_memory::make(layout->bytes);
+  if (!memory) return memory.why();
+  fill_weights(from, *layout, options.threads, options.progress, memory->writable());
+  if (auto sealed = memory->seal(); !sealed) return sealed.why();
+  return std::unique_ptr<loaded_model>(
+      new sealed_model(from.shape(), *std::move(layout), *std::move(memory)));
+}
+
+}  // namespace lethe

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "runtime/base/bytes.hpp"
+#include "runtime/base/result.hpp"
+
+namespace lethe {
+
+/// Anonymous shared memory behind a descriptor: written once, then sealed, so that neither we nor
+/// any process that maps it can change it.
+class sealed_memory {
+ public:
+  static result<sealed_memory> make(uint64_t bytes);
+  sealed_memory(sealed_memory&& o) noexcept;
+  sealed_memory& operator=(sealed_memory&& o) noexcept;
+  ~sealed_memory();
+
+  int fd() const noexcept { return fd_; }
+  bytes_view bytes() const noexcept { return {at_, bytes_}; }
+  /// Only before `seal`.
+  std::span<std::byte> writable() noexcept;
+  /// Maps the same bytes anew, for reading.
+  result<void> seal();
+
+ private:
+  sealed_memory() = default;
+  int fd_ = -1;
+  std::byte* at_ = nullptr;
+  size_t bytes_ = 0;
+  bool sealed_ = false;
+};
+
+/// The host's MemAvailable, from the text of /proc/meminfo; nothing if it does not say.
+std::optional<uint64_t> available_in(std::string_view meminfo);
+
+/// Refuses what would not fit, before the kernel ends some process for it.
+result<void> check_memory(uint64_t needed, std::string_view meminfo);
+
+}  // namespace lethe

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <memory_resource>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/tokenizer/merge_table.hpp"
+#include "runtime/tokenizer/vocabulary.hpp"
+
+namespace lethe {
+
+struct bpe_options {
+  std::optional<uint32_t> unk;
+  bool fuse_unk = false;
+  bool byte_fallback = false;
+  bool ignore_merges = false;  // a word that is a token is that token
+  std::string continuing_prefix, end_suffix;
+};
+
+/// Byte pair encoding by ranked merges. The vocabulary must outlive it.
+class bpe {
+ public:
+  struct text_pair {
+    std::string_view left, right;
+  };
+  static result<bpe> make(const vocabulary& v, bpe_options options,
+                          std::span<const text_pair> merges);
+
+  /// Working memory, used again from word to word.
+  struct scratch {
+    explicit scratch(std::pmr::memory_resource* memory) : symbols(memory), heap(memory) {}
+    struct symbol {
+      uint32_t id, prev, next;
+    };
+    struct candidate {
+      uint32_t rank, left, left_id, right_id, joined;
+    };
+    std::pmr::vector<symbol> symbols;  // a linked list; joined ones leave it
+    std::pmr::vector<candidate> heap;
+    uint64_t steps = 0;  // candidates looked at, for whoever measures
+  };
+  /// O(n log n) in the length of the word.
+  void encode(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& out) const;
+
+ private:
+  bpe(const vocabulary& v, bpe_options options, size_t merges);
+  std::optional<uint32_t> character_id(std::string_view c, bool first, bool last) const;
+  bool add_bytes(std::string_view c, scratch& s) const;
+  void seed(std::string_view word, scratch& s) const;
+  void offer(uint32_t left, scratch& s) const;
+  void merge(scratch& s) const;
+
+  const vocabulary* vocabulary_;
+  bpe_options options_;
+  merge_table merges_;
+  std::array<uint32_t, 512> short_ids_;  // of the characters that byte-level texts consist of
+  std::array<uint32_t, 256> byte_ids_;   // of <0x00> to <0xFF>
+};
+
+/// The ids of <0x00> to <0xFF>, UINT32_MAX where a vocabulary has none.
+std::array<uint32_t, 256> byte_token_ids(const vocabulary& v);
+
+}  // namespace lethe

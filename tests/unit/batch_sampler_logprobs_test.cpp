@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "runtime/batch/logits.hpp"
+#include "runtime/batch/logprobs.hpp"
+
+namespace lethe {
+namespace {
+
+TEST(Logprobs, AreLogarithmsOfTheSoftmax) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(100, 5);
+  for (uint32_t vocab : {1u, 2u, 31u, 32u, 33u, 1000u}) {
+    std::vector<float> logits(vocab);
+    for (float& l : logits) l = normal(random);
+    long double sum = 0;
+    for (float l : logits) sum += std::exp((long double)l);
+    logprobs mine(logits);
+    for (uint32_t id = 0; id < vocab; ++id) {
+      EXPECT_NEAR(mine.of(id), double(logits[id] - std::log(sum)), 2e-6);
+    }
+  }
+}
+
+TEST(Logprobs, UseAnExponentialThatIsNearTheTrueOne) {
+  EXPECT_EQ(exp_below(0), 1);
+  for (float x = 0; x > -87; x -= 0.001f) {
+    ASSERT_NEAR(exp_below(x) / std::exp(double(x)), 1, 2e-7) << x;
+  }
+  EXPECT_EQ(exp_below(-87.1f), 0);
+  EXPECT_EQ(exp_below(-std::numeric_limits<float>::infinity()), 0);
+}
+
+TEST(Logprobs, ListTheMostLikelyLowestIdFirstAmongEquals) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<float> logits(1 + random() % 60);
+    for (float& l : logits) l = float(random() % 10);
+    std::vector<uint32_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(),
+                     [&logits](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+    logprobs mine(logits);
+    std::vector<token_logprob> top(random() % 20);
+    uint32_t found = mine.top(top);
+    ASSERT_EQ(found, std::min(top.size(), logits.size()));
+    for (uint32_t i = 0; i < found; ++i) {
+      EXPECT_EQ(top[i].id, order[i]);
+      EXPECT_EQ(top[i].logprob, mine.of(order[i]));
+    }
+  }
+}
+
+TEST(Logprobs, AreEvenWhereNothingIsAboveMinusInfinity) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> logits{-infinity, std::numeric_limits<float>::quiet_NaN()};
+  logprobs mine(logits);
+  EXPECT_NEAR(mine.of(0), -std::log(2), 1e-6);
+  EXPECT_NEAR(mine.of(1), -std::log(2), 1e-6);
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,183 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/unit/kernels_attend_paged.hpp"
+
+namespace lethe {
+namespace {
+
+const cpu_row& reference_row() { return *find_cpu_row("reference"); }
+
+/// The greatest |a - b| over all outputs; NaN where an output is not finite.
+double error_of(const std::vector<float>& a, const std::vector<double>& b) {
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); i++) {
+    if (!std::isfinite(a[i])) return std::nan("");
+    worst = std::max(worst, std::abs(a[i] - b[i]));
+  }
+  return worst;
+}
+
+/// Of values with deviation 1.
+double bound_of(kv_type type) {
+  switch (type) {
+    case kv_type::f32:
+      return 1e-5;
+    case kv_type::bf16:
+      return 0.04;
+    case kv_type::int8:
+      return 0.08;
+  }
+  return 0;
+}
+
+TEST(Attend, IsSoftmaxAttentionForEveryHeadSize) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    for (uint32_t head_dim : {1u, 7u, 8u, 16u, 64u, 80u, 96u, 100u, 128u, 160u, 256u, 512u}) {
+      attention_case c{.tokens = 150, .heads = 2, .head_dim = head_dim, .type = type};
+      attention_input in = input_of(c, head_dim);
+      double error = error_of(run_case(best_cpu_row(), c, in), expected_of(c, in));
+      EXPECT_LE(error, bound_of(type)) << head_dim << " type " << int(type);
+      EXPECT_FALSE(std::isnan(error));
+    }
+  }
+}
+
+TEST(Attend, SeesOnlyItsWindow) {
+  for (uint32_t window : {1u, 5u, 64u, 100u, 1000u}) {
+    attention_case c{.tokens = 300, .heads = 3, .head_dim = 32, .window = window, .chunk = 50};
+    attention_input in = input_of(c);
+    double error = error_of(run_case(best_cpu_row(), c, in), expected_of(c, in));
+    EXPECT_LE(error, bound_of(c.type)) << window;
+    EXPECT_FALSE(std::isnan(error));
+  }
+}
+
+TEST(Attend, IsExactAboutOneKey) {
+  attention_case c{.tokens = 70, .heads = 1, .head_dim = 20, .window = 1};
+  attention_input in = input_of(c);
+  EXPECT_TRUE(same_bits(run_case(best_cpu_row(), c, in), in.v));
+}
+
+std::vector<const cpu_row*> rows_here() {
+  std::vector<const cpu_row*> here;
+  for (const cpu_row* row : cpu_rows()) {
+    if (runs_here(*row)) {
+      here.push_back(row);
+    } else {
+      std::cout << "skipped, this machine lacks it: " << row->name << "\n";
+    }
+  }
+  return here;
+}
+
+void expect_same_bits_on_rows(const attention_case& c) {
+  attention_input in = input_of(c);
+  std::vector<float> expected = run_case(reference_row(), c, in);
+  for (const cpu_row* row : rows_here()) {
+    EXPECT_TRUE(same_bits(run_case(*row, c, in), expected))
+        << row->name << ", head size " << c.head_dim << ", heads " << c.heads << ", type "
+        << int(c.type);
+  }
+}
+
+TEST(Attend, GivesTheSameBitsOnEveryRow) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    for (uint32_t head_dim : {1u, 7u, 64u, 100u, 128u}) {
+      expect_same_bits_on_rows({.tokens = 90, .heads = 2, .head_dim = head_dim, .type = type});
+    }
+    for (uint32_t heads : {1u, 3u, 7u, 8u}) {
+      expect_same_bits_on_rows(
+          {.tokens = 70, .heads = heads, .head_dim = 48, .window = 40, .type = type, .chunk = 9});
+    }
+  }
+}
+
+struct split {
+  uint32_t page_tokens, chunk, block, step_heads;
+};
+
+/// Every page size with every chunk and with the chunk cut once more among threads.
+std::vector<split> splits() {
+  std::vector<split> all;
+  for (uint32_t page_tokens : {1u, 3u, 16u, 64u}) {
+    for (uint32_t chunk : {1u, 7u, 64u, 0u}) all.push_back({page_tokens, chunk, 0, 0});
+  }
+  all.push_back({16, 0, 5, 0});
+  all.push_back({16, 64, 16, 2});
+  all.push_back({61, 100, 1, 1});
+  return all;
+}
+
+void expect_no_split_changes(attention_case c) {
+  attention_input in = input_of(c);
+  std::vector<float> whole = run_case(best_cpu_row(), c, in);
+  for (float x : whole) ASSERT_TRUE(std::isfinite(x));
+  for (const split& s : splits()) {
+    c.page_tokens = s.page_tokens, c.chunk = s.chunk, c.block = s.block;
+    c.step_heads = s.step_heads;
+    EXPECT_TRUE(same_bits(run_case(best_cpu_row(), c, in), whole))
+        << "pages of " << s.page_tokens << ", chunks of " << s.chunk << ", blocks of " << s.block
+        << ", heads by " << s.step_heads << ", window " << c.window << ", type " << int(c.type);
+  }
+}
+
+TEST(Attend, DoesNotDependOnPagesChunksOrBlocks) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    expect_no_split_changes({.tokens = 200, .heads = 4, .head_dim = 64, .type = type});
+    expect_no_split_changes({.tokens = 131, .heads = 1, .head_dim = 100, .type = type});
+  }
+}
+
+TEST(Attend, DoesNotDependOnPagesChunksOrBlocksWithinAWindow) {
+  for (uint32_t window : {1u, 5u, 64u, 100u}) {
+    for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+      expect_no_split_changes(
+          {.tokens = 230, .heads = 3, .head_dim = 24, .window = window, .type = type});
+    }
+  }
+}
+
+TEST(Attend, KeepsALaterTokensInfinityFromEarlierOnes) {
+  attention_case c{.tokens = 40, .heads = 1, .head_dim = 16};
+  attention_input in = input_of(c), spoilt = in;
+  spoilt.v[30 * 16] = INFINITY;
+  std::vector<float> before = run_case(best_cpu_row(), c, in);
+  std::vector<float> after = run_case(best_cpu_row(), c, spoilt);
+  before.resize(30 * 16), after.resize(30 * 16);
+  EXPECT_TRUE(same_bits(before, after));
+}
+
+TEST(Attend, HoldsScoresFarApart) {
+  // Greatest scores first, last and in between, differences far beyond what exp can show.
+  for (uint32_t peak : {0u, 63u, 64u, 130u, 199u}) {
+    attention_case c{.tokens = 200, .heads = 1, .head_dim = 16};
+    attention_input in = input_of(c);
+    for (uint32_t d = 0; d < 16; d++) in.k[peak * 16 + d] = 3000.0f * in.q[199 * 16 + d];
+    std::vector<float> out = run_case(best_cpu_row(), c, in);
+    for (uint32_t d = 0; d < 16; d++) EXPECT_EQ(out[199 * 16 + d], in.v[peak * 16 + d]) << peak;
+  }
+}
+
+TEST(Attend, StaysWithinItsScratch) {
+  attention_case c{.tokens = 65, .heads = 3, .head_dim = 37};
+  attention_input in = input_of(c);
+  paged_cache cache(c);
+  best_cpu_row().kv_store(cache.view(), 0, c.tokens, in.k.data(), in.v.data(), c.head_dim);
+  size_t floats = attention_scratch_floats(c.tokens, c.heads, c.head_dim);
+  std::vector<float> scratch(floats + 32, 77.0f), out(in.q.size());
+  size_t at = 16;
+  while (reinterpret_cast<uintptr_t>(scratch.data() + at) % 64 != 0) at--;
+  best_cpu_row().attend({cache.view(), in.q.data(), 3 * 37, out.data(), 3 * 37, 0, c.tokens,
+                         c.heads, 0, 0.1f, scratch.data() + at});
+  for (size_t i = 0; i < scratch.size(); i++) {
+    if (i < at || i >= at + floats) {
+      EXPECT_EQ(scratch[i], 77.0f) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,257 @@
+#include <gtest/gtest.h>
+
+#include "kernels/cpu_row.hpp"
+#include "tests/unit/kernels_matmul_formats.hpp"
+
+namespace lethe {
+extern const cpu_row vnni_emulated;
+
+namespace {
+
+using formats::tensor;
+
+const cpu_row& reference_row() { return *cpu_rows()[0]; }
+
+/// Every row of the build, the emulated one too; skips by name those that this machine lacks.
+std::vector<const cpu_row*> rows_to_test() {
+  std::vector<const cpu_row*> all;
+  for (const cpu_row* row : cpu_rows()) {
+    if (runs_here(*row))
+      all.push_back(row);
+    else
+      std::printf("skipped: %s, this machine lacks it\n", row->name);
+  }
+  if (runs_here(*find_cpu_row("avx512"))) all.push_back(&vnni_emulated);
+  return all;
+}
+
+/// m rows of x, as floats and quantized; `cut` copies columns, as a rank that holds a part would.
+struct input {
+  uint32_t rows, cols;
+  std::vector<float> f;
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+  std::vector<int16_t> sums;
+
+  input(uint32_t m, uint32_t k, std::vector<float> values)
+      : rows(m), cols(k), f(std::move(values)), q(m * k), scales(m * (k / 32)), sums(m * (k / 16)) {
+    if (k % 32 != 0) return;
+    reference_row().quantize(f.data(), k, m, k, q.data(), scales.data(), sums.data());
+  }
+  activations view() const {
+    return {rows, f.data(), cols, {q.data(), scales.data(), sums.data()}};
+  }
+
+  input cut(uint32_t begin, uint32_t end, uint32_t first_row, uint32_t row_count) const {
+    std::vector<float> part;
+    for (uint32_t r = first_row; r < first_row + row_count; r++) {
+      part.insert(part.end(), &f[r * cols] + begin, &f[r * cols] + end);
+    }
+    return input(row_count, end - begin, std::move(part));
+  }
+};
+
+input random_input(uint32_t m, uint32_t k, formats::random& random) {
+  std::normal_distribution<float> normal;
+  std::vector<float> f(m * k);
+  for (float& v : f) v = normal(random);
+  return input(m, k, std::move(f));
+}
+
+constexpr float untouched = 12345;
+
+std::vector<float> multiply(const cpu_row& row, const tensor& w, const input& x,
+                            product_part part) {
+  uint32_t width = part.row_end - part.row_begin, stride = width + 3;
+  std::vector<float> y(x.rows * stride, untouched), packed;
+  row.matmul(w.panels, part, x.view(), y.data(), stride);
+  for (uint32_t m = 0; m < x.rows; m++) {
+    packed.insert(packed.end(), &y[m * stride], &y[m * stride] + width);
+    for (uint32_t i = width; i < stride; i++) EXPECT_EQ(y[m * stride + i], untouched) << row.name;
+  }
+  return packed;
+}
+std::vector<float> multiply(const cpu_row& row, const tensor& w, const input& x) {
+  return multiply(row, w, x, {0, w.rows, 0, segments});
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0;
+}
+
+std::vector<uint32_t> widths(dtype t) {
+  switch (block_elements(t)) {
+    case 1:
+      return {1, 7, 31, 32, 257, 4096};
+    case 32:
+      return {32, 64, 96, 288, 1024, 4096};
+    default:
+      return {256, 512, 768, 2304, 4096};
+  }
+}
+
+class Matmul : public testing::TestWithParam<dtype> {
+ protected:
+  dtype type = GetParam();
+  formats::random random{11};
+  /// Ten blocks or more, so that segments differ in length.
+  uint32_t some_width = block_elements(type) == 1 ? 333 : 11 * block_elements(type);
+};
+
+TEST_P(Matmul, EveryInstructionSetGivesTheReferenceBits) {
+  std::vector<const cpu_row*> rows = rows_to_test();
+  const uint32_t counts[] = {1, 2, 3, 7, 8, 9, 16, 33};
+  uint32_t turn = 0;
+  for (uint32_t k : widths(type)) {
+    for (uint32_t n : {1u, 7u, 15u, 16u, 17u, 33u, 81u}) {
+      uint32_t m = counts[turn++ % 8];
+      tensor w(type, n, k, random);
+      input x = random_input(m, k, random);
+      std::vector<float> want = multiply(reference_row(), w, x);
+      for (const cpu_row* row : rows) {
+        ASSERT_TRUE(same_bits(multiply(*row, w, x), want))
+            << row->name << " " << name_of(type) << " n " << n << " k " << k << " m " << m;
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, ManyRowsGiveTheSameBitsAsOne) {
+  for (const cpu_row* row : rows_to_test()) {
+    tensor w(type, 70, some_width, random);
+    input x = random_input(67, some_width, random);
+    std::vector<float> all = multiply(*row, w, x);
+    for (uint32_t m = 0; m < x.rows; m++) {
+      std::vector<float> one = multiply(*row, w, x.cut(0, x.cols, m, 1));
+      ASSERT_EQ(0, std::memcmp(one.data(), &all[m * w.rows], 4 * w.rows)) << row->name << " " << m;
+    }
+  }
+}
+
+TEST_P(Matmul, AnyRangeOfOutputsIsThatRange) {
+  tensor w(type, 77, some_width, random);
+  input x = random_input(3, some_width, random);
+  for (const cpu_row* row : rows_to_test()) {
+    std::vector<float> all = multiply(*row, w, x);
+    for (auto [begin, end] : {std::pair{0u, 5u},
+                              {3u, 4u},
+                              {5u, 16u},
+                              {9u, 40u},
+                              {16u, 77u},
+                              {31u, 65u},
+                              {64u, 77u},
+                              {76u, 77u},
+                              {20u, 20u}}) {
+      std::vector<float> part = multiply(*row, w, x, {begin, end, 0, segments});
+      for (uint32_t m = 0; m < x.rows; m++) {
+        uint32_t width = end - begin;
+        ASSERT_EQ(0, std::memcmp(&part[m * width], &all[m * w.rows + begin], 4 * width))
+            << row->name << " [" << begin << ", " << end << ")";
+      }
+    }
+  }
+}
+
+/// The products of parts of K, joined as ranks would.
+std::vector<float> joined(const cpu_row& row, const tensor& w, const input& x, uint32_t begin,
+                          uint32_t end, uint32_t smallest) {
+  if (end - begin == smallest) {
+    uint32_t first = segment_begin(w.type, w.cols, begin),
+             last = segment_begin(w.type, w.cols, end);
+    return multiply(row, w, x.cut(first, last, 0, x.rows), {0, w.rows, begin, end});
+  }
+  uint32_t middle = (begin + end) / 2;
+  std::vector<float> a = joined(row, w, x, begin, middle, smallest);
+  std::vector<float> b = joined(row, w, x, middle, end, smallest);
+  for (size_t i = 0; i < a.size(); i++) a[i] += b[i];
+  return a;
+}
+
+TEST_P(Matmul, CuttingKAndAddingAsATreeIsExact) {
+  for (uint32_t k : {some_width, 3 * block_elements(type), 2048u}) {
+    tensor w(type, 33, k, random);
+    for (uint32_t m : {1u, 9u, 40u}) {
+      input x = random_input(m, k, random);
+      for (const cpu_row* row : rows_to_test()) {
+        std::vector<float> whole = multiply(*row, w, x);
+        for (uint32_t parts : {2u, 4u, 8u}) {
+          ASSERT_TRUE(same_bits(joined(*row, w, x, 0, segments, segments / parts), whole))
+              << row->name << " k " << k << " m " << m << " in " << parts;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, JoinsWhateverSegmentsItIsGiven) {
+  tensor w(type, 5, some_width, random);
+  input x = random_input(2, some_width, random);
+  auto part = [&](uint32_t a, uint32_t b) {
+    uint32_t begin = segment_begin(type, w.cols, a), end = segment_begin(type, w.cols, b);
+    return multiply(reference_row(), w, x.cut(begin, end, 0, 2), {0, 5, a, b});
+  };
+  std::vector<float> got = part(2, 7), two = part(2, 4), four = part(4, 6), six = part(6, 7);
+  for (size_t i = 0; i < got.size(); i++) EXPECT_EQ(got[i], two[i] + (four[i] + six[i]));
+}
+
+/// One value of x as the product sees it.
+double seen(const input& x, dtype t, uint32_t m, uint32_t k) {
+  if (is_float(t)) return x.f[m * x.cols + k];
+  return double(x.scales[m * (x.cols / 32) + k / 32]) * x.q[m * x.cols + k];
+}
+
+TEST_P(Matmul, IsTheProductOfTheNumbersInTheFile) {
+  for (uint32_t k : widths(type)) {
+    tensor w(type, 18, k, random);
+    input x = random_input(3, k, random);
+    std::vector<float> got = multiply(reference_row(), w, x);
+    // Each float operation of a segment and of the tree loses at most 2^-24 of the terms' size.
+    double operations = is_float(type) ? k / 8.0 + 5 : 5 * (k / 256.0 + 2);
+    for (uint32_t n = 0; n < w.rows; n++) {
+      formats::weights row = w.meaning(n);
+      for (uint32_t m = 0; m < x.rows; m++) {
+        double sum = 0, size = 0;
+        for (uint32_t i = 0; i < k; i++) {
+          double v = seen(x, type, m, i);
+          sum += row.value[i] * v;
+          size += row.size[i] * std::abs(v);
+        }
+        ASSERT_NEAR(got[m * w.rows + n], sum, size * operations * 0x1p-24)
+            << name_of(type) << " k " << k << " n " << n << " m " << m;
+      }
+    }
+  }
+}
+
+TEST_P(Matmul, TakesTheLargestNumbers) {
+  // All bits of the file's numbers set or none, x at its largest: sums must not overflow.
+  for (int pattern : {0x00, 0xff, 0x80, 0x7f}) {
+    for (float sign : {1.0f, -1.0f}) {
+      tensor w(type, 16, block_elements(type) == 1 ? 32 : block_elements(type), random);
+      if (is_float(type)) return;
+      uint32_t skip = type == dtype::q6_k ? 0 : block_bytes(type) - block_elements(type) / 2;
+      if (type == dtype::q8_0) skip = 2;
+      uint32_t end = type == dtype::q6_k ? 208 : block_bytes(type);
+      for (uint32_t r = 0; r < 16; r++) {
+        uint8_t* row = const_cast<uint8_t*>(w.row(r));
+        std::fill(row + skip, row + end, uint8_t(pattern));
+      }
+      repack_panels(type, 16, w.cols, 0, 1, tensor::row_of, &w,
+                    const_cast<std::byte*>(w.panels.panels));
+      input x(1, w.cols, std::vector<float>(w.cols, sign));
+      std::vector<float> want = multiply(reference_row(), w, x);
+      for (const cpu_row* row : rows_to_test()) {
+        EXPECT_EQ(multiply(*row, w, x), want) << row->name << " " << pattern << " " << sign;
+      }
+      double sum = 0;
+      for (uint32_t i = 0; i < w.cols; i++) sum += w.meaning(3).value[i] * seen(x, type, 0, i);
+      EXPECT_NEAR(want[3], sum, std::abs(sum) * 1e-5 + 1e-3);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Matmul, testing::ValuesIn(formats::all_types),
+                         [](const auto& p) { return name_of(p.param); });
+
+}  // namespace
+}  // namespace lethe

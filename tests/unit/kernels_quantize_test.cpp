@@ -1,0 +1,113 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu_row.hpp"
+
+namespace lethe {
+namespace {
+
+struct quantized {
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+  std::vector<int16_t> sums;
+};
+
+quantized run(const cpu_row& row, const std::vector<float>& x, uint32_t m, uint32_t cols) {
+  quantized out{std::vector<int8_t>(m * cols), std::vector<float>(m * cols / 32),
+                std::vector<int16_t>(m * cols / 16)};
+  row.quantize(x.data(), x.size() / m, m, cols, out.q.data(), out.scales.data(), out.sums.data());
+  return out;
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+std::vector<float> random_rows(uint32_t m, uint32_t stride) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(m * stride);
+  for (float& v : x) v = normal(random) * std::ldexp(1.0f, int(random() % 40) - 20);
+  return x;
+}
+
+TEST(Quantize, IsWithinHalfAStep) {
+  std::vector<float> x = random_rows(3, 100);
+  quantized got = run(*cpu_rows()[0], x, 3, 96);
+  for (uint32_t r = 0; r < 3; r++) {
+    for (uint32_t c = 0; c < 96; c++) {
+      float scale = got.scales[r * 3 + c / 32];
+      EXPECT_NEAR(x[r * 100 + c], scale * float(got.q[r * 96 + c]), scale * 0.50001f);
+    }
+  }
+}
+
+TEST(Quantize, SumsHalfBlocksAndReaches127) {
+  quantized got = run(*cpu_rows()[0], random_rows(2, 64), 2, 64);
+  for (uint32_t h = 0; h < 8; h++) {
+    int sum = 0;
+    for (uint32_t i = 0; i < 16; i++) sum += got.q[h * 16 + i];
+    EXPECT_EQ(sum, got.sums[h]);
+  }
+  for (uint32_t b = 0; b < 4; b++) {
+    int largest = 0;
+    for (uint32_t i = 0; i < 32; i++) largest = std::max(largest, std::abs(got.q[b * 32 + i]));
+    EXPECT_EQ(largest, 127);
+  }
+}
+
+TEST(Quantize, RoundsTiesToEven) {
+  std::vector<float> x(32);
+  x[0] = 127, x[1] = 0.5f, x[2] = 1.5f, x[3] = 2.5f, x[4] = -0.5f, x[5] = -1.5f;
+  quantized got = run(*cpu_rows()[0], x, 1, 32);
+  EXPECT_EQ(got.scales[0], 1.0f);
+  EXPECT_EQ(std::vector<int8_t>(got.q.begin(), got.q.begin() + 6),
+            (std::vector<int8_t>{127, 0, 2, 2, 0, -2}));
+}
+
+TEST(Quantize, TakesZerosAndDenormalsAsZero) {
+  std::vector<float> x(64, 1e-42f);
+  for (uint32_t i = 32; i < 64; i++) x[i] = i % 2 ? 0.0f : -0.0f;
+  for (const cpu_row* row : cpu_rows()) {
+    if (!runs_here(*row)) continue;
+    quantized got = run(*row, x, 1, 64);
+    EXPECT_EQ(got.scales, std::vector<float>(2, 0.0f));
+    EXPECT_EQ(got.q, std::vector<int8_t>(64, 0));
+  }
+}
+
+TEST(Quantize, MarksBlocksThatAreNotFinite) {
+  for (float bad : {NAN, -NAN, INFINITY, -INFINITY}) {
+    std::vector<float> x(96, 1.0f);
+    x[37] = bad;
+    for (const cpu_row* row : cpu_rows()) {
+      if (!runs_here(*row)) continue;
+      quantized got = run(*row, x, 1, 96);
+      EXPECT_EQ(got.scales[0], 1 / 127.0f);
+      EXPECT_EQ(got.scales[1], INFINITY);
+      EXPECT_EQ(std::vector<int8_t>(got.q.begin() + 32, got.q.begin() + 64),
+                std::vector<int8_t>(32, 0));
+      EXPECT_EQ(got.scales[2], 1 / 127.0f);
+    }
+  }
+}
+
+TEST(Quantize, EveryInstructionSetGivesTheSameBits) {
+  std::vector<float> x = random_rows(33, 4100);
+  quantized want = run(*cpu_rows()[0], x, 33, 4096);
+  for (const cpu_row* row : cpu_rows()) {
+    if (!runs_here(*row)) continue;
+    quantized got = run(*row, x, 33, 4096);
+    EXPECT_TRUE(same_bits(got.q, want.q)) << row->name;
+    EXPECT_TRUE(same_bits(got.scales, want.scales)) << row->name;
+    EXPECT_TRUE(same_bits(got.sums, want.sums)) << row->name;
+  }
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <algorithm>
+#include <deque>
+
+#include "parallel/grid.hpp"
+
+namespace lethe::testing {
+
+using prompt = std::vector<uint32_t>;
+using logit_rows = std::vector<std::vector<float>>;  // [token][vocab]
+
+/// How prompts are put through a grid.
+struct manner {
+  cut ranks;
+  uint32_t threads = 1, page_tokens = 16, chunk = 1000;
+  kv_type kv = kv_type::f32;
+  const cpu_row* row = &best_cpu_row();
+};
+
+inline prompt random_prompt(uint32_t tokens, uint32_t vocab, uint32_t seed) {
+  prompt ids;
+  for (uint32_t i = 0; i < tokens; ++i) ids.push_back((seed = seed * 1664525 + 1013904223) % vocab);
+  return ids;
+}
+
+/// A step with its memory, ready to be submitted.
+struct planned {
+  step_plan plan;
+  std::vector<uint32_t> ids;
+  std::vector<float> logits;
+  step_data data(uint32_t vocab) {
+    logits.assign(size_t{plan.logit_rows} * vocab, -1e30f);
+    return {ids.data(), logits.data()};
+  }
+};
+
+/// Pages of prompt p are p, p + n, p + 2n, ...: never neighbours.
+inline void add_entry(planned& step, const std::vector<prompt>& prompts, size_t p, uint32_t from,
+                      uint32_t tokens, uint32_t page_tokens) {
+  step_plan& plan = step.plan;
+  uint32_t pages = (from + tokens + page_tokens - 1) / page_tokens;
+  plan.entries.push_back({.sequence = uint32_t(p),
+                          .position = from,
+                          .tokens = tokens,
+                          .first_token = plan.tokens,
+                          .first_page = uint32_t(plan.pages.size()),
+                          .page_count = pages,
+                          .logit_rows = tokens,
+                          .first_logit_row = plan.logit_rows});
+  for (uint32_t i = 0; i < pages; ++i) plan.pages.push_back(uint32_t(p + i * prompts.size()));
+  step.ids.insert(step.ids.end(), prompts[p].begin() + from, prompts[p].begin() + from + tokens);
+  plan.tokens += tokens;
+  plan.logit_rows += tokens;
+}
+
+inline std::vector<std::unique_ptr<planned>> plan_all(const std::vector<prompt>& prompts,
+                                                      const manner& how) {
+  std::vector<std::unique_ptr<planned>> steps;
+  for (uint32_t from = 0;; from += how.chunk) {
+    auto step = std::make_unique<planned>();
+    for (size_t p = 0; p < prompts.size(); ++p)
+      if (from < prompts[p].size())
+        add_entry(*step, prompts, p, from, std::min(how.chunk, uint32_t(prompts[p].size()) - from),
+                  how.page_tokens);
+    if (step->plan.tokens == 0) return steps;
+    steps.push_back(std::move(step));
+  }
+}
+
+inline grid_config config_for(const std::vector<prompt>& prompts, const manner& how) {
+  uint32_t longest = 0, tokens = 0;
+  for (const prompt& p : prompts)
+    longest = std::max(longest, uint32_t(p.size())), tokens += uint32_t(p.size());
+  uint32_t pages = (longest / how.page_tokens + 1) * uint32_t(prompts.size());
+  return {.ranks = how.ranks,
+          .row = how.row,
+          .threads = how.threads,
+          .kv = how.kv,
+          .page_tokens = how.page_tokens,
+          .pages = pages,
+          .step_tokens = tokens,
+          .logit_rows = tokens};
+}
+
+/// Logits of all prompts, computed together, with as many steps in flight as the grid takes.
+inline std::vector<logit_rows> run(const model_weights& weights, const std::vector<prompt>& prompts,
+                                   const manner& how) {
+  uint32_t vocab = weights.shape.vocab;
+  auto g = grid::start(weights, config_for(prompts, how));
+  if (!g) throw std::runtime_error(g.why().text);
+  auto steps = plan_all(prompts, how);
+  std::vector<logit_rows> all(prompts.size());
+  auto take = [&](const planned& step) {
+    if (auto done = (*g)->wait_oldest(); !done) throw std::runtime_error(done.why().text);
+    for (const plan_entry& e : step.plan.entries)
+      for (uint32_t i = 0; i < e.tokens; ++i) {
+        auto row = step.logits.begin() + size_t{e.first_logit_row + i} * vocab;
+        all[e.sequence].emplace_back(row, row + vocab);
+      }
+  };
+  size_t taken = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (i - taken == (*g)->depth()) take(*steps[taken++]);
+    (*g)->submit(steps[i]->plan, steps[i]->data(vocab));
+  }
+  while (taken < steps.size()) take(*steps[taken++]);
+  return all;
+}
+
+}  // namespace lethe::testing
