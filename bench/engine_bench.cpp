@@ -71,9 +71,10 @@ double seconds(steady::time_point from, steady::time_point to) {
 
 void print(const char* what, uint32_t streams, double tokens, double took, double weight_bytes,
            std::span<const uint32_t> ids) {
-  std::printf("{\"what\":\"%s\",\"streams\":%u,\"tokens_per_second\":%.2f,"
-              "\"weight_gb_per_second\":%.2f,\"ids\":[",
-              what, streams, tokens / took, weight_bytes / 1e9);
+  std::printf(
+      "{\"what\":\"%s\",\"streams\":%u,\"tokens_per_second\":%.2f,"
+      "\"weight_gb_per_second\":%.2f,\"ids\":[",
+      what, streams, tokens / took, weight_bytes / 1e9);
   for (size_t i = 0; i < std::min<size_t>(ids.size(), 16); ++i)
     std::printf("%s%u", i ? "," : "", ids[i]);
   std::printf("]}\n");

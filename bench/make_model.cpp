@@ -63,7 +63,8 @@ gguf_header header_of(const dims& d) {
   h.add("llama.vocab_size", d.vocab);
   std::vector<std::string> words{"<unk>", "<s>", "</s>"};
   std::vector<int32_t> types{2, 3, 3};
-  for (uint32_t b = 0; b < 256; ++b) words.push_back(fmt::format("<0x{:02X}>", b)), types.push_back(6);
+  for (uint32_t b = 0; b < 256; ++b)
+    words.push_back(fmt::format("<0x{:02X}>", b)), types.push_back(6);
   while (words.size() < d.vocab) {
     words.push_back(fmt::format("\xe2\x96\x81w{}", words.size()));
     types.push_back(1);
@@ -122,7 +123,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Writes a GGUF file of random weights", "make_model"};
   std::string path, shape = "1b", type = "q8_0";
   app.add_option("FILE", path)->required();
-  app.add_option("--shape", shape, "1b: Llama-3.2-1B's; 110m")->check(CLI::IsMember({"1b", "110m"}));
+  app.add_option("--shape", shape, "1b: Llama-3.2-1B's; 110m")
+      ->check(CLI::IsMember({"1b", "110m"}));
   app.add_option("--type", type, lethe::dtype_names());
   CLI11_PARSE(app, argc, argv);
   return lethe::make(path, shape, type);

@@ -57,7 +57,10 @@ long read_all(const char* at, size_t bytes) {
 }
 
 using reader = long (*)(const char*, size_t);
-constexpr struct { const char* name; reader read; } readers[] = {
+constexpr struct {
+  const char* name;
+  reader read;
+} readers[] = {
     {"1 stream", read_all<1, false>},  {"1 stream, prefetch", read_all<1, true>},
     {"2 streams", read_all<2, false>}, {"2 streams, prefetch", read_all<2, true>},
     {"4 streams", read_all<4, false>}, {"4 streams, prefetch", read_all<4, true>},
@@ -128,6 +131,7 @@ int main(int argc, char** argv) {
     double now = best_read(static_cast<const char*>(memory), threads, r.read);
     if (now > read) read = now, how = r.name;
   }
-  fmt::print("{{\"threads\":{},\"read_gb_per_s\":{:.2f},\"read_by\":\"{}\",\"fma_gflop_per_s\":{:.1f}}}\n",
-             threads, read / 1e9, how, best_fma(threads) / 1e9);
+  fmt::print(
+      "{{\"threads\":{},\"read_gb_per_s\":{:.2f},\"read_by\":\"{}\",\"fma_gflop_per_s\":{:.1f}}}\n",
+      threads, read / 1e9, how, best_fma(threads) / 1e9);
 }

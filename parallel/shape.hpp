@@ -13,12 +13,12 @@ struct rope_shape {
   uint32_t rotary = 0;  // dimensions of a head that turn; head_dim unless partial
   rope_scaling scaling = rope_scaling::none;
   double factor = 1;
-  uint32_t original_context = 0;                       // llama3, yarn
-  double low_freq_factor = 1, high_freq_factor = 4;    // llama3
-  double beta_fast = 32, beta_slow = 1;                // yarn
-  double attention_factor = 0;                         // yarn; 0: 0.1 ln(factor) + 1
-  bool truncate = true;                                // yarn: round the correction range
-  std::vector<float> factors;                          // GGUF's rope_freqs: divides each frequency
+  uint32_t original_context = 0;                     // llama3, yarn
+  double low_freq_factor = 1, high_freq_factor = 4;  // llama3
+  double beta_fast = 32, beta_slow = 1;              // yarn
+  double attention_factor = 0;                       // yarn; 0: 0.1 ln(factor) + 1
+  bool truncate = true;                              // yarn: round the correction range
+  std::vector<float> factors;                        // GGUF's rope_freqs: divides each frequency
 };
 
 /// The numbers of a decoder-only transformer, whatever file they came from.

@@ -7,7 +7,7 @@ namespace lethe {
 
 /// Tokens of one sequence that a step computes: positions position .. position+tokens-1.
 struct plan_entry {
-  uint32_t sequence;     // the planner's id; means nothing to a shard
+  uint32_t sequence;  // the planner's id; means nothing to a shard
   uint32_t position;
   uint32_t tokens;       // one for a decode, a chunk for a prefill
   uint32_t first_token;  // index of its first token in the step's token ids
@@ -21,16 +21,18 @@ struct plan_entry {
 
 /// The first `tokens` rows of page `from` are copied to page `to` before the step computes
 /// (copy-on-write of a shared prompt's last page).
-struct page_copy { uint32_t from, to, tokens; };
+struct page_copy {
+  uint32_t from, to, tokens;
+};
 
 /// What one step does, as numbers without content: token ids and activations live elsewhere
 /// (`step_data`). A shard first wipes, then copies, then computes.
 struct step_plan {
   uint64_t id = 0;
   std::vector<plan_entry> entries;
-  std::vector<uint32_t> pages;   // the page tables, back to back
+  std::vector<uint32_t> pages;  // the page tables, back to back
   std::vector<page_copy> copies;
-  std::vector<uint32_t> wipes;   // pages of ended sequences; free again when the step is done
+  std::vector<uint32_t> wipes;  // pages of ended sequences; free again when the step is done
   uint32_t tokens = 0;
   uint32_t logit_rows = 0;
   /// A sequence ended since the last step: scratch that its activations touched is wiped, too.

@@ -167,8 +167,10 @@ result<served> answer(session& s, request& r, const prompt_text& from) {
   served done{.prompt_tokens = uint32_t(r.prompt().size())};
   follow(s, r, answers, !f.json, done.times);
   if (auto health = s.serving->health(); !health) return health.why();
-  if (f.json) print_json(r, answers);
-  else print_rest(r, answers);
+  if (f.json)
+    print_json(r, answers);
+  else
+    print_rest(r, answers);
   done.said = answers[0].text();
   done.tokens = answers[0].tokens();
   return done;

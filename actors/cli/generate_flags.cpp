@@ -10,9 +10,10 @@ void declare_prompt(CLI::App& command, generate_flags& f) {
   auto* group = command.add_option_group("Prompt", "exactly one of these");
   group->add_option("--prompt", f.prompt, "text to continue; - reads standard input");
   group->add_option("--ids", f.ids, "token ids to continue, as 1,2,3");
-  group->add_option("--chat", f.chat,
-                    "messages as JSON (or a file with them); without a value: a conversation in "
-                    "the terminal")
+  group
+      ->add_option("--chat", f.chat,
+                   "messages as JSON (or a file with them); without a value: a conversation in "
+                   "the terminal")
       ->expected(0, 1);
   group->require_option(1);
   command.add_option("--tools", f.tools, "tools for the chat template, JSON or a file");
@@ -38,8 +39,7 @@ void declare_sampling(CLI::App& command, generate_flags& f) {
       ->capture_default_str();
   group->add_option("--logit-bias", f.bias, "ID:BIAS, may be given several times");
   group->add_option("--seed", f.seed, "with the position it decides every draw; default: random");
-  group->add_option("-n,--choices", f.choices, "answers to the same prompt")
-      ->capture_default_str();
+  group->add_option("-n,--choices", f.choices, "answers to the same prompt")->capture_default_str();
 }
 
 void declare_end(CLI::App& command, generate_flags& f) {
@@ -52,8 +52,9 @@ void declare_end(CLI::App& command, generate_flags& f) {
 }
 
 void declare_compute(CLI::App& command, generate_flags& f) {
-  auto* group = command.add_option_group("Compute", "none of these changes the answer's bits, "
-                                                    "except --quant and --kv");
+  auto* group = command.add_option_group("Compute",
+                                         "none of these changes the answer's bits, "
+                                         "except --quant and --kv");
   group->add_option("--tensor", f.engine.ranks.tensor, "ranks that share each layer")
       ->capture_default_str();
   group->add_option("--pipeline", f.engine.ranks.pipeline, "stages that share the layers")
@@ -120,10 +121,14 @@ result<void> understand(generate_flags& f) {
       return fail("--isa {}: this processor lacks it; the best here is {}", f.isa,
                   best_cpu_row().name);
   }
-  if (f.kv == "f32") f.engine.kv = kv_type::f32;
-  else if (f.kv == "bf16") f.engine.kv = kv_type::bf16;
-  else if (f.kv == "int8") f.engine.kv = kv_type::int8;
-  else return fail("--kv {}: there is none; there are: f32, bf16, int8", f.kv);
+  if (f.kv == "f32")
+    f.engine.kv = kv_type::f32;
+  else if (f.kv == "bf16")
+    f.engine.kv = kv_type::bf16;
+  else if (f.kv == "int8")
+    f.engine.kv = kv_type::int8;
+  else
+    return fail("--kv {}: there is none; there are: f32, bf16, int8", f.kv);
   f.engine.kv_bytes = f.kv_megabytes << 20;
   auto biases = parse_biases(f.bias);
   if (!biases) return biases.why();

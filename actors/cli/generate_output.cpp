@@ -93,8 +93,9 @@ void print_speed(uint32_t prompt_tokens, uint32_t tokens, const answer_times& ti
   fmt::print(stderr, "prompt {} tokens in {:.3f} s ({:.1f}/s); answer {} tokens", prompt_tokens,
              times.first, prompt_tokens / times.first, tokens);
   if (tokens > 1) fmt::print(stderr, " ({:.1f}/s)", (tokens - 1) / decode);
-  fmt::print(stderr, "; reserved {} of {} pages, wrote {:.0f} % of them; wiped {} pages and {} KiB in "
-                     "{:.2f} ms; kernels {}\n",
+  fmt::print(stderr,
+             "; reserved {} of {} pages, wrote {:.0f} % of them; wiped {} pages and {} KiB in "
+             "{:.2f} ms; kernels {}\n",
              now.pages_reserved_peak, now.pages,
              100.0 * now.pages_written_at_peak / std::max(now.pages_reserved_peak, 1u),
              now.pages_wiped, wiped.bytes >> 10, double(wiped.nanoseconds) / 1e6,

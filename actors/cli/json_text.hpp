@@ -12,7 +12,7 @@ class json_text {
  public:
   explicit json_text(std::pmr::memory_resource* memory) : out_(memory) {}
 
-  json_text& open(char bracket);   // '{' or '['
+  json_text& open(char bracket);  // '{' or '['
   json_text& close(char bracket);
   json_text& key(std::string_view name);
   json_text& text(std::string_view value);

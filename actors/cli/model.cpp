@@ -37,9 +37,9 @@ void print_shape(const model_facts& m) {
   print_row("parameters", count_text(m.parameters));
   print_row("shape", fmt::format("{} layers, hidden {}, feed-forward {}, vocabulary {}", s.layers,
                                  s.hidden, s.ffn, s.vocab));
-  print_row("attention", fmt::format("{} heads of {}, {} for keys and values{}{}", s.heads,
-                                     s.head_dim, s.kv_heads, s.qkv_bias ? ", biases" : "",
-                                     s.qk_norm ? ", q/k norm" : ""));
+  print_row("attention",
+            fmt::format("{} heads of {}, {} for keys and values{}{}", s.heads, s.head_dim,
+                        s.kv_heads, s.qkv_bias ? ", biases" : "", s.qk_norm ? ", q/k norm" : ""));
   print_row("positions", fmt::format("context {}; {}; {}", s.context_max, m.rope, m.window));
   print_row("head", s.tied ? "tied to the embedding" : "its own");
 }
@@ -75,7 +75,8 @@ int convert(const std::string& from, const std::string& to, const std::string& t
   std::error_code ignored;
   if (!force && std::filesystem::exists(to, ignored))
     return refuse(to + ": exists already; choose another name, or --force");
-  convert_options options{.type = *type, .threads = std::max(1u, std::thread::hardware_concurrency())};
+  convert_options options{.type = *type,
+                          .threads = std::max(1u, std::thread::hardware_concurrency())};
   bool live = isatty(STDERR_FILENO);
   if (live)
     options.progress = [](uint64_t done, uint64_t all) {
@@ -98,7 +99,8 @@ void add_inspect(CLI::App& model, int& exit_code) {
   auto* command = model.add_subcommand(
       "inspect", "What a model is, what memory it needs, and all that is unsupported in it");
   command->add_option("PATH", *path, "Hugging Face folder or GGUF file")->required();
-  command->add_option("--context", *context, "tokens to reckon keys and values for; 0: the model's");
+  command->add_option("--context", *context,
+                      "tokens to reckon keys and values for; 0: the model's");
   command->callback([=, &exit_code] { exit_code = inspect(*path, *context); });
 }
 

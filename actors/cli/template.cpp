@@ -32,15 +32,15 @@ int run(const template_flags& flags) {
   if (!tools) return refuse(tools.why().text);
   auto variables = optional_input(flags.variables);
   if (!variables) return refuse(variables.why().text);
-  auto text = opened->program.render(
-      {.messages = *messages,
-       .tools = *tools,
-       .variables = *variables,
-       .bos_token = flags.bos.empty() ? opened->bos_token : flags.bos,
-       .eos_token = flags.eos.empty() ? opened->eos_token : flags.eos,
-       .add_generation_prompt = !flags.no_generation_prompt,
-       .now = flags.now < 0 ? std::time(nullptr) : std::time_t(flags.now)},
-      std::pmr::get_default_resource());
+  auto text =
+      opened->program.render({.messages = *messages,
+                              .tools = *tools,
+                              .variables = *variables,
+                              .bos_token = flags.bos.empty() ? opened->bos_token : flags.bos,
+                              .eos_token = flags.eos.empty() ? opened->eos_token : flags.eos,
+                              .add_generation_prompt = !flags.no_generation_prompt,
+                              .now = flags.now < 0 ? std::time(nullptr) : std::time_t(flags.now)},
+                             std::pmr::get_default_resource());
   if (!text) return refuse(text.why().text);
   std::fwrite(text->data(), 1, text->size(), stdout);
   return 0;

@@ -147,9 +147,10 @@ void add_tokenize(CLI::App& app, int& exit_code) {
                     "the input is JSON: a text or a list of texts (with --decode: a list of ids or "
                     "a list of such lists); so is the output");
   command->add_flag("--decode", flags->decode, "from ids to text");
-  command->add_flag("--special", flags->special,
-                    "add what the model puts around a text (bos, eos); with --decode: print special "
-                    "tokens");
+  command->add_flag(
+      "--special", flags->special,
+      "add what the model puts around a text (bos, eos); with --decode: print special "
+      "tokens");
   command->add_flag("--plain", flags->plain, "text that spells a special token stays plain text");
   command->footer(
       "Examples:\n"

@@ -10,7 +10,8 @@ namespace lethe {
 /// On in release, too.
 constexpr void check(bool holds,
                      std::source_location where = std::source_location::current()) noexcept {
-  if (!holds) [[unlikely]] broken(where);
+  if (!holds) [[unlikely]]
+    broken(where);
 }
 
 }  // namespace lethe

@@ -6,7 +6,8 @@
 /// Bounds on what we accept. Each is tested at, above and below.
 namespace lethe::limits {
 
-inline constexpr size_t json_file_bytes_max = size_t{64} << 20;  // tokenizer.json of 256k entries: 35 MB
+inline constexpr size_t json_file_bytes_max = size_t{64}
+                                              << 20;  // tokenizer.json of 256k entries: 35 MB
 inline constexpr uint32_t vocab_max = 1u << 20;
 inline constexpr uint32_t layers_max = 1024;
 inline constexpr uint32_t hidden_max = 1u << 17;
@@ -18,7 +19,7 @@ inline constexpr uint64_t tensors_max = 1u << 20;
 inline constexpr uint32_t page_tokens_max = 64;
 inline constexpr uint32_t step_tokens_max = 1u << 16;
 inline constexpr uint32_t running_max = 4096;
-inline constexpr uint32_t choices_max = 128;       // n
+inline constexpr uint32_t choices_max = 128;  // n
 inline constexpr uint32_t logprobs_max = 128;
 inline constexpr uint32_t stops_max = 64;
 inline constexpr uint32_t stop_bytes_max = 4096;

@@ -30,12 +30,24 @@ class [[nodiscard]] result {
   result(error why) : state_(std::in_place_index<1>, std::move(why)) {}
 
   explicit operator bool() const noexcept { return state_.index() == 0; }
-  T& operator*() & { check(bool(*this)); return std::get<0>(state_); }
-  const T& operator*() const& { check(bool(*this)); return std::get<0>(state_); }
-  T&& operator*() && { check(bool(*this)); return std::get<0>(std::move(state_)); }
+  T& operator*() & {
+    check(bool(*this));
+    return std::get<0>(state_);
+  }
+  const T& operator*() const& {
+    check(bool(*this));
+    return std::get<0>(state_);
+  }
+  T&& operator*() && {
+    check(bool(*this));
+    return std::get<0>(std::move(state_));
+  }
   T* operator->() { return &**this; }
   const T* operator->() const { return &**this; }
-  const error& why() const { check(!*this); return std::get<1>(state_); }
+  const error& why() const {
+    check(!*this);
+    return std::get<1>(state_);
+  }
 
  private:
   std::variant<T, error> state_;
@@ -47,7 +59,10 @@ class [[nodiscard]] result<void> {
   result() = default;
   result(error why) : why_(std::move(why)) {}
   explicit operator bool() const noexcept { return !why_; }
-  const error& why() const { check(bool(why_)); return *why_; }
+  const error& why() const {
+    check(bool(why_));
+    return *why_;
+  }
 
  private:
   std::optional<error> why_;

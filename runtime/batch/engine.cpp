@@ -39,9 +39,7 @@ class threaded_engine final : public engine {
   void stop(request& r, uint32_t choice) override {
     loop_->box.put({.kind = letter::what::stop, .id = r.id(), .choice = choice});
   }
-  void cancel(request& r) override {
-    loop_->box.put({.kind = letter::what::cancel, .id = r.id()});
-  }
+  void cancel(request& r) override { loop_->box.put({.kind = letter::what::cancel, .id = r.id()}); }
   engine_numbers numbers() const override { return loop_->board.numbers(); }
   const engine_config& config() const override { return config_; }
   const grid& ranks() const override { return loop_->ranks(); }
@@ -83,8 +81,8 @@ size_t largest_page(const engine_config& c, const model_shape& shape) {
   size_t most = 0;
   for (uint32_t stage = 0; stage < c.ranks.pipeline; ++stage)
     for (uint32_t rank = 0; rank < c.ranks.tensor; ++rank)
-      most = std::max(most, kv_page_bytes(shape, part_for(shape, c.ranks, stage, rank), c.kv,
-                                          c.page_tokens));
+      most = std::max(
+          most, kv_page_bytes(shape, part_for(shape, c.ranks, stage, rank), c.kv, c.page_tokens));
   return most;
 }
 
@@ -107,16 +105,26 @@ result<std::unique_ptr<engine>> engine::start(const model_weights& weights,
   engine_config c = with_defaults(asked, weights.shape);
   auto pages = pages_of(c, weights.shape);
   if (!pages) return pages.why();
-  grid_config g{.ranks = c.ranks, .row = c.row, .threads = c.threads, .kv = c.kv,
-                .page_tokens = c.page_tokens, .pages = *pages, .step_tokens = c.step_tokens,
+  grid_config g{.ranks = c.ranks,
+                .row = c.row,
+                .threads = c.threads,
+                .kv = c.kv,
+                .page_tokens = c.page_tokens,
+                .pages = *pages,
+                .step_tokens = c.step_tokens,
                 .logit_rows = std::max(c.running, 64u)};
   auto ranks = grid::start(weights, g);
   if (!ranks) return ranks.why();
   uint32_t depth = (*ranks)->depth();
-  planner_config plan{.pages = g.pages, .page_tokens = g.page_tokens,
-                      .step_tokens = g.step_tokens, .chunk_max = c.chunk_tokens,
-                      .logit_rows = g.logit_rows, .depth = depth, .running_max = c.running,
-                      .queue_max = c.queue, .context_max = c.context};
+  planner_config plan{.pages = g.pages,
+                      .page_tokens = g.page_tokens,
+                      .step_tokens = g.step_tokens,
+                      .chunk_max = c.chunk_tokens,
+                      .logit_rows = g.logit_rows,
+                      .depth = depth,
+                      .running_max = c.running,
+                      .queue_max = c.queue,
+                      .context_max = c.context};
   auto planner = make_planner(plan);
   if (!planner) return planner.why();
   auto buffers = step_buffers::make(depth, g.step_tokens, g.logit_rows, weights.shape.vocab);

@@ -9,16 +9,16 @@ namespace lethe {
 
 struct engine_config {
   cut ranks;
-  const cpu_row* row = nullptr;     // null: the best that runs here
-  uint32_t threads = 0;             // per rank; 0: the cores, shared by the ranks
+  const cpu_row* row = nullptr;  // null: the best that runs here
+  uint32_t threads = 0;          // per rank; 0: the cores, shared by the ranks
   kv_type kv = kv_type::f32;
   uint32_t page_tokens = 16;
-  uint64_t kv_bytes = 0;            // per rank; 0: enough for `context` tokens
-  uint32_t context = 0;             // longest prompt + answer; 0: the model's
-  uint32_t step_tokens = 512;       // token budget of a step
-  uint32_t chunk_tokens = 256;      // most prompt tokens of one request in a step
-  uint32_t running = 64;            // sequences at once
-  uint32_t queue = 1024;            // requests that may wait
+  uint64_t kv_bytes = 0;        // per rank; 0: enough for `context` tokens
+  uint32_t context = 0;         // longest prompt + answer; 0: the model's
+  uint32_t step_tokens = 512;   // token budget of a step
+  uint32_t chunk_tokens = 256;  // most prompt tokens of one request in a step
+  uint32_t running = 64;        // sequences at once
+  uint32_t queue = 1024;        // requests that may wait
   uint32_t default_max_tokens = 256;
 };
 
@@ -34,7 +34,8 @@ struct engine_numbers {
 /// Serves requests on a grid: one thread plans, hands steps to the ranks, samples.
 class engine {
  public:
-  static result<std::unique_ptr<engine>> start(const model_weights& weights, const engine_config& c);
+  static result<std::unique_ptr<engine>> start(const model_weights& weights,
+                                               const engine_config& c);
   /// Cancels what is left, waits until everything is wiped.
   virtual ~engine() = default;
 

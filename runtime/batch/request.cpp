@@ -8,11 +8,16 @@ namespace lethe {
 
 const char* name_of(finish_reason r) {
   switch (r) {
-    case finish_reason::none: return "none";
-    case finish_reason::stop: return "stop";
-    case finish_reason::length: return "length";
-    case finish_reason::cancelled: return "cancelled";
-    case finish_reason::failed: return "failed";
+    case finish_reason::none:
+      return "none";
+    case finish_reason::stop:
+      return "stop";
+    case finish_reason::length:
+      return "length";
+    case finish_reason::cancelled:
+      return "cancelled";
+    case finish_reason::failed:
+      return "failed";
   }
   return "";
 }
@@ -81,9 +86,10 @@ result<void> request::ask(const generate_ask& what, uint32_t vocab) try {
   b.choices = state;
   return {};
 } catch (const std::bad_alloc&) {
-  return fail("request: {} prompt tokens and {} x {} answer tokens do not fit its memory; "
-              "ask for fewer",
-              what.prompt.size(), what.choices, what.max_tokens);
+  return fail(
+      "request: {} prompt tokens and {} x {} answer tokens do not fit its memory; "
+      "ask for fewer",
+      what.prompt.size(), what.choices, what.max_tokens);
 }
 
 uint32_t request::token_at(uint32_t choice, uint32_t position) const {

@@ -20,7 +20,7 @@ struct generate_ask {
   std::span<const uint32_t> prompt;
   uint32_t max_tokens = 0;  // at least one; engine_config has the default
   uint32_t choices = 1;
-  sampling how;  // with its bias
+  sampling how;                        // with its bias
   std::span<const uint32_t> stop_ids;  // end a choice; never part of its ids
   bool prompt_logprobs = false;
 };
@@ -31,8 +31,8 @@ struct choice_state {
       : ids(memory), logprobs(memory), top(memory), counts(memory) {}
 
   std::pmr::vector<uint32_t> ids;
-  std::pmr::vector<float> logprobs;         // beside ids, if asked
-  std::pmr::vector<token_logprob> top;      // how.logprobs for each id
+  std::pmr::vector<float> logprobs;     // beside ids, if asked
+  std::pmr::vector<token_logprob> top;  // how.logprobs for each id
   token_counts counts;
   std::atomic<uint32_t> published{0};
   std::atomic<finish_reason> reason{finish_reason::none};

@@ -52,8 +52,10 @@ void step_buffers::give_back(step_slot& slot) {
 
 void step_buffers::wipe_ended() {
   for (auto& slot : slots_) {
-    if (slot.busy) slot.wipe_due = true;
-    else wipe_slot(slot);
+    if (slot.busy)
+      slot.wipe_due = true;
+    else
+      wipe_slot(slot);
   }
   scratch_.wipe();
 }

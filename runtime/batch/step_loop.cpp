@@ -166,7 +166,8 @@ void step_loop::count(const step_plan& plan) {
   auto& n = numbers_;
   n.steps += 1;
   n.pages_wiped += plan.wipes.size();
-  for (const auto& e : plan.entries) (e.tokens == 1 ? n.tokens_decoded : n.tokens_prefilled) += e.tokens;
+  for (const auto& e : plan.entries)
+    (e.tokens == 1 ? n.tokens_decoded : n.tokens_prefilled) += e.tokens;
   n.pages = load.pages_total;
   n.pages_reserved = load.pages_reserved;
   n.pages_written = load.pages_holding;

@@ -33,7 +33,8 @@ value object_attribute(const object& o, std::string_view name) {
       const value* held = static_cast<const space_object&>(o).held->find(name);
       return held ? *held : value();
     }
-    case object::form::loop: return loop_attribute(static_cast<const loop_object&>(o), name);
+    case object::form::loop:
+      return loop_attribute(static_cast<const loop_object&>(o), name);
     case object::form::macro:
       if (name == "name") return value(static_cast<const macro_object&>(o).source->name);
       return {};
@@ -41,7 +42,8 @@ value object_attribute(const object& o, std::string_view name) {
       const auto& c = static_cast<const cycler_object&>(o);
       return name == "current" && !c.items.empty() ? c.items[c.index] : value();
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 

@@ -18,13 +18,46 @@ using symbol = uint32_t;
 using block = std::span<const statement* const>;
 
 enum class op : uint8_t {
-  constant, captured, name, list, tuple, dict, attribute, item, slice, call, filter, test,
-  invert, negate, positive, add, subtract, multiply, divide, floor_divide, modulo, power, concat,
-  compare, both, either, choose, spread, spread_named
+  constant,
+  captured,
+  name,
+  list,
+  tuple,
+  dict,
+  attribute,
+  item,
+  slice,
+  call,
+  filter,
+  test,
+  invert,
+  negate,
+  positive,
+  add,
+  subtract,
+  multiply,
+  divide,
+  floor_divide,
+  modulo,
+  power,
+  concat,
+  compare,
+  both,
+  either,
+  choose,
+  spread,
+  spread_named
 };
 
 enum class relation : uint8_t {
-  equal, unequal, less, less_equal, greater, greater_equal, in, not_in
+  equal,
+  unequal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  in,
+  not_in
 };
 
 struct expr;
@@ -37,20 +70,20 @@ struct named_expr {
 struct expr {
   op what = op::constant;
   uint32_t line = 0;
-  symbol id = 0;                       // name
-  std::string_view text;               // name, attribute, filter, test
+  symbol id = 0;          // name
+  std::string_view text;  // name, attribute, filter, test
   value constant;
-  std::span<const expr* const> of;     // a missing operand is null
-  std::span<const named_expr> named;   // call, filter, test
-  std::span<const relation> relations; // compare
-  const builtin* function = nullptr;   // filter, test; the global behind a name
+  std::span<const expr* const> of;      // a missing operand is null
+  std::span<const named_expr> named;    // call, filter, test
+  std::span<const relation> relations;  // compare
+  const builtin* function = nullptr;    // filter, test; the global behind a name
 };
 
 /// What an assignment writes: one name, an attribute of a namespace, or several targets.
 struct target {
   enum class form : uint8_t { name, attribute, several } what = form::name;
   symbol id = 0;
-  std::string_view text;       // the name
+  std::string_view text;  // the name
   std::string_view attribute;
   std::span<const target> of;
 };
@@ -79,17 +112,29 @@ struct binding {
 };
 
 enum class act : uint8_t {
-  text, print, branch, loop, assign, assign_block, macro, call, filter, with, evaluate, leave, next
+  text,
+  print,
+  branch,
+  loop,
+  assign,
+  assign_block,
+  macro,
+  call,
+  filter,
+  with,
+  evaluate,
+  leave,
+  next
 };
 
 struct statement {
   act what = act::text;
   uint32_t line = 0;
   std::string_view text;
-  const expr* given = nullptr;   // printed, iterated, assigned, called; a filter over the body
-  const expr* only = nullptr;    // the loop's condition
+  const expr* given = nullptr;  // printed, iterated, assigned, called; a filter over the body
+  const expr* only = nullptr;   // the loop's condition
   target to;
-  symbol id = 0;                 // the macro's name
+  symbol id = 0;  // the macro's name
   block body, otherwise;
   std::span<const arm> arms;
   std::span<const binding> bindings;

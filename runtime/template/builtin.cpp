@@ -60,7 +60,8 @@ const builtin* find_in(builtins rows, std::string_view name) {
 }
 
 const builtin* find_filter(std::string_view name) {
-  for (const builtins rows : {text_filters(), list_filters(), choosing_filters(), number_filters()}) {
+  for (const builtins rows :
+       {text_filters(), list_filters(), choosing_filters(), number_filters()}) {
     if (const builtin* b = find_in(rows, name)) return b;
   }
   return nullptr;
@@ -74,11 +75,16 @@ const builtin* find_method(const value& self, std::string_view name) {
       const builtin* b = find_in(text_methods(), name);
       return b ? b : find_in(text_checks(), name);
     }
-    case kind::list: return find_in(list_methods(), name);
-    case kind::tuple: return find_in(tuple_methods(), name);
-    case kind::dict: return find_in(dict_methods(), name);
-    case kind::object: return find_in(object_methods(*self.thing), name);
-    default: return nullptr;
+    case kind::list:
+      return find_in(list_methods(), name);
+    case kind::tuple:
+      return find_in(tuple_methods(), name);
+    case kind::dict:
+      return find_in(dict_methods(), name);
+    case kind::object:
+      return find_in(object_methods(*self.thing), name);
+    default:
+      return nullptr;
   }
 }
 

@@ -176,10 +176,14 @@ value call(rendering& r, const value& what, const arguments& in, const value* ca
       return call_macro(r, static_cast<const macro_object&>(*what.thing), in, caller);
     case object::form::function:
       return invoke(r, *static_cast<const function_object&>(*what.thing).source, in);
-    case object::form::loop: return call_loop(r, static_cast<loop_object&>(*what.thing), in);
-    case object::form::joiner: return call_joiner(static_cast<joiner_object&>(*what.thing));
-    case object::form::method: break;
-    default: return r.fail("{} cannot be called", type_name(what));
+    case object::form::loop:
+      return call_loop(r, static_cast<loop_object&>(*what.thing), in);
+    case object::form::joiner:
+      return call_joiner(static_cast<joiner_object&>(*what.thing));
+    case object::form::method:
+      break;
+    default:
+      return r.fail("{} cannot be called", type_name(what));
   }
   const auto& bound = static_cast<const method_object&>(*what.thing);
   arguments with = in;

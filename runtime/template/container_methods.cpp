@@ -61,7 +61,8 @@ value index(rendering& r, const arguments& in) {
 
 value count(rendering& r, const arguments& in) {
   int64_t found = 0;
-  for (size_t i = 0; i < row(in).size() && r.ok(); ++i) found += equals(r, row(in)[i], *in.bound[0]);
+  for (size_t i = 0; i < row(in).size() && r.ok(); ++i)
+    found += equals(r, row(in)[i], *in.bound[0]);
   return value(found);
 }
 

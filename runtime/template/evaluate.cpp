@@ -78,8 +78,8 @@ bool takes_two(const expr& e) { return e.what >= op::add && e.what <= op::power;
 
 value combined(rendering& r, const expr& e, const value& a, scope& in) {
   // A text before % may have an undefined behind it; it prints as nothing.
-  const value b = e.what == op::modulo && a.is_text() ? evaluate(r, *e.of[1], in)
-                                                      : operand(r, e.of[1], in);
+  const value b =
+      e.what == op::modulo && a.is_text() ? evaluate(r, *e.of[1], in) : operand(r, e.of[1], in);
   r.at(e.line);
   return r.ok() ? arithmetic(r, e.what, a, b) : value();
 }
@@ -129,29 +129,44 @@ value evaluate(rendering& r, const expr& e, scope& in) {
   if (!level || !r.step()) return {};
   r.at(e.line);
   switch (e.what) {
-    case op::constant: return e.constant;
-    case op::captured: return r.captured;
-    case op::name: return look_up(r, e, in);
+    case op::constant:
+      return e.constant;
+    case op::captured:
+      return r.captured;
+    case op::name:
+      return look_up(r, e, in);
     case op::list:
-    case op::tuple: return make_row(r, e, in);
-    case op::dict: return make_dict(r, e, in);
+    case op::tuple:
+      return make_row(r, e, in);
+    case op::dict:
+      return make_dict(r, e, in);
     case op::attribute:
-    case op::item: return member(r, e, in);
-    case op::slice: return cut(r, e, in);
+    case op::item:
+      return member(r, e, in);
+    case op::slice:
+      return cut(r, e, in);
     case op::call:
     case op::filter:
-    case op::test: return evaluate_call(r, e, in);
+    case op::test:
+      return evaluate_call(r, e, in);
     case op::invert:
     case op::negate:
-    case op::positive: return of_one(r, e, in);
-    case op::concat: return concat(r, e, in);
-    case op::compare: return compare(r, e, in);
+    case op::positive:
+      return of_one(r, e, in);
+    case op::concat:
+      return concat(r, e, in);
+    case op::compare:
+      return compare(r, e, in);
     case op::both:
-    case op::either: return logic(r, e, in);
-    case op::choose: return choose(r, e, in);
+    case op::either:
+      return logic(r, e, in);
+    case op::choose:
+      return choose(r, e, in);
     case op::spread:
-    case op::spread_named: return r.fail("* and ** stand only before an argument");
-    default: return of_two(r, e, in);
+    case op::spread_named:
+      return r.fail("* and ** stand only before an argument");
+    default:
+      return of_two(r, e, in);
   }
 }
 

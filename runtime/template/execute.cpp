@@ -33,8 +33,10 @@ void assign(rendering& r, const target& to, const value& v, scope& in) {
     case target::form::name:
       if (r.take(sizeof(scope::variable))) in.put(to.id, v);
       return;
-    case target::form::attribute: return assign_attribute(r, to, v, in);
-    case target::form::several: return assign_several(r, to, v, in);
+    case target::form::attribute:
+      return assign_attribute(r, to, v, in);
+    case target::form::several:
+      return assign_several(r, to, v, in);
   }
 }
 
@@ -100,9 +102,14 @@ flow with(rendering& r, const statement& s, scope& in) {
 flow execute_one(rendering& r, const statement& s, scope& in) {
   r.at(s.line);
   switch (s.what) {
-    case act::text: r.out->append(s.text); break;
-    case act::print: print(r, s, in); break;
-    case act::branch: return branch(r, s, in);
+    case act::text:
+      r.out->append(s.text);
+      break;
+    case act::print:
+      print(r, s, in);
+      break;
+    case act::branch:
+      return branch(r, s, in);
     case act::loop: {
       const value over = evaluate(r, *s.given, in);
       if (r.ok()) run_loop(r, s, over, in, 1);
@@ -123,12 +130,21 @@ flow execute_one(rendering& r, const statement& s, scope& in) {
       if (r.ok()) append_text(r, *r.out, v);
       break;
     }
-    case act::macro: in.put(s.id, macro_value(r, s.macro, in)); break;
-    case act::call: call_block(r, s, in); break;
-    case act::with: return with(r, s, in);
-    case act::evaluate: evaluate(r, *s.given, in); break;
-    case act::leave: return flow::leave;
-    case act::next: return flow::next;
+    case act::macro:
+      in.put(s.id, macro_value(r, s.macro, in));
+      break;
+    case act::call:
+      call_block(r, s, in);
+      break;
+    case act::with:
+      return with(r, s, in);
+    case act::evaluate:
+      evaluate(r, *s.given, in);
+      break;
+    case act::leave:
+      return flow::leave;
+    case act::next:
+      return flow::next;
   }
   return flow::on;
 }

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "runtime/template/print.hpp"
 #include "runtime/template/operators.hpp"
+#include "runtime/template/print.hpp"
 #include "runtime/template/unicode.hpp"
 #include "runtime/template/words.hpp"
 
@@ -32,11 +32,21 @@ void print_whole(const field& f, int64_t v, digits& d) {
   const uint64_t size = v < 0 ? 0 - uint64_t(v) : uint64_t(v);
   d.negative = v < 0;
   switch (f.type) {
-    case 'x': d.print("{:x}", size), d.prefix = "0x"; break;
-    case 'X': d.print("{:X}", size), d.prefix = "0X"; break;
-    case 'o': d.print("{:o}", size), d.prefix = "0o"; break;
-    case 'b': d.print("{:b}", size), d.prefix = "0b"; break;
-    default: d.print("{}", size); break;
+    case 'x':
+      d.print("{:x}", size), d.prefix = "0x";
+      break;
+    case 'X':
+      d.print("{:X}", size), d.prefix = "0X";
+      break;
+    case 'o':
+      d.print("{:o}", size), d.prefix = "0o";
+      break;
+    case 'b':
+      d.print("{:b}", size), d.prefix = "0b";
+      break;
+    default:
+      d.print("{}", size);
+      break;
   }
   if (!f.alternate) d.prefix = {};
 }
@@ -48,12 +58,24 @@ void print_real(const field& f, double v, digits& d) {
   d.negative = std::signbit(v);
   switch (f.type) {
     case 'f':
-    case 'F': d.print("{:.{}f}", size, precision); break;
-    case 'e': d.print("{:.{}e}", size, precision); break;
-    case 'E': d.print("{:.{}E}", size, precision); break;
-    case 'G': d.print("{:.{}G}", size, precision); break;
-    case '%': d.print("{:.{}f}%", 100 * size, precision); break;
-    case 'g': d.print("{:.{}g}", size, precision); break;
+    case 'F':
+      d.print("{:.{}f}", size, precision);
+      break;
+    case 'e':
+      d.print("{:.{}e}", size, precision);
+      break;
+    case 'E':
+      d.print("{:.{}E}", size, precision);
+      break;
+    case 'G':
+      d.print("{:.{}G}", size, precision);
+      break;
+    case '%':
+      d.print("{:.{}f}%", 100 * size, precision);
+      break;
+    case 'g':
+      d.print("{:.{}g}", size, precision);
+      break;
     default:
       f.precision < 0 ? d.print("{}", real_text(size, room)) : d.print("{:.{}g}", size, precision);
   }
@@ -68,7 +90,9 @@ void group_by_three(digits& d) {
   }
 }
 
-bool sets_real(char type) { return std::string_view("fFeEgG%").find(type) != std::string_view::npos; }
+bool sets_real(char type) {
+  return std::string_view("fFeEgG%").find(type) != std::string_view::npos;
+}
 
 void append_number(rendering& r, text_sink& to, const field& f, const value& v) {
   const bool real = v.is(kind::real) || (f.type && sets_real(f.type));
@@ -204,7 +228,8 @@ class brace_format {
     if (name.empty()) {
       ++next_;
     } else if (name.find_first_not_of("0123456789") == name.npos) {
-      if (std::from_chars(name.data(), name.data() + name.size(), index).ec != std::errc()) return {};
+      if (std::from_chars(name.data(), name.data() + name.size(), index).ec != std::errc())
+        return {};
     } else {
       const auto at = std::ranges::find(in_.named, name, &named_value::name);
       return at == in_.named.end() ? nullptr : &at->is;
@@ -232,8 +257,9 @@ class percent_format {
       at_ = end + 1;
       if (end < format_.size()) replace();
     }
-    const bool all = with_.is(kind::tuple) ? used_ == with_.items->items.size()
-                                           : used_ == 1 || with_.is(kind::dict) || with_.is(kind::list);
+    const bool all = with_.is(kind::tuple)
+                         ? used_ == with_.items->items.size()
+                         : used_ == 1 || with_.is(kind::dict) || with_.is(kind::list);
     if (!all) r_.fail("% of a string: not all values were used");
     return value(out_.view());
   }

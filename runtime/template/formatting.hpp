@@ -9,8 +9,8 @@ namespace lethe::jinja {
 /// One field of a format: how wide, which side, which notation.
 struct field {
   std::string_view fill = " ";
-  char align = 0;      // < > ^ =, or 0: the type's own
-  char sign = '-';     // '-', '+', ' '
+  char align = 0;   // < > ^ =, or 0: the type's own
+  char sign = '-';  // '-', '+', ' '
   bool alternate = false, comma = false;
   int64_t width = 0, precision = -1;
   char type = 0;

@@ -8,9 +8,7 @@ namespace lethe::jinja {
 namespace {
 
 /// Reached only where the refusal is not called by its name; the evaluator sees to the words.
-value raise_exception(rendering& r, const arguments&) {
-  return r.fail("refused by the template");
-}
+value raise_exception(rendering& r, const arguments&) { return r.fail("refused by the template"); }
 
 value range(rendering& r, const arguments& in) {
   int64_t from = 0, to = whole_argument(r, in, 0, 0, "range's bound");
@@ -128,13 +126,20 @@ value reset(rendering&, const arguments& in) {
 
 std::string_view object_name(const object& o) {
   switch (o.what) {
-    case object::form::space: return "a namespace";
-    case object::form::loop: return "a loop";
-    case object::form::macro: return "a macro";
-    case object::form::function: return "a function";
-    case object::form::method: return "a method";
-    case object::form::cycler: return "a cycler";
-    case object::form::joiner: return "a joiner";
+    case object::form::space:
+      return "a namespace";
+    case object::form::loop:
+      return "a loop";
+    case object::form::macro:
+      return "a macro";
+    case object::form::function:
+      return "a function";
+    case object::form::method:
+      return "a method";
+    case object::form::cycler:
+      return "a cycler";
+    case object::form::joiner:
+      return "a joiner";
   }
   return "an object";
 }

@@ -205,7 +205,8 @@ class scanner {
       real = true;
     }
     if (!after_dot && end < source_.size() && (source_[end] == 'e' || source_[end] == 'E')) {
-      const size_t sign = end + 1 < source_.size() && (source_[end + 1] == '-' || source_[end + 1] == '+');
+      const size_t sign =
+          end + 1 < source_.size() && (source_[end + 1] == '-' || source_[end + 1] == '+');
       if (digit_at(end + 1 + sign)) {
         end = digits_from(end + 1 + sign);
         real = true;

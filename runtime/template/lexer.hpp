@@ -9,7 +9,17 @@
 namespace lethe::jinja {
 
 enum class token_kind : uint8_t {
-  data, print_begin, print_end, block_begin, block_end, name, string, integer, real, sign, end
+  data,
+  print_begin,
+  print_end,
+  block_begin,
+  block_end,
+  name,
+  string,
+  integer,
+  real,
+  sign,
+  end
 };
 
 /// `text` points into the source; a string's still holds its escapes.

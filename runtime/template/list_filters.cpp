@@ -10,7 +10,8 @@ namespace lethe::jinja {
 namespace {
 
 value length(rendering& r, const arguments& in) {
-  if (in.self.is_text()) return r.step(in.self.text.size()), value(int64_t(point_count(in.self.text)));
+  if (in.self.is_text())
+    return r.step(in.self.text.size()), value(int64_t(point_count(in.self.text)));
   if (in.self.is_sequence()) return value(int64_t(in.self.items->items.size()));
   if (in.self.is(kind::dict)) return value(int64_t(in.self.entries->size()));
   return in.self.is_undefined() ? value(int64_t{0}) : r.fail("length of {}", type_name(in.self));
@@ -156,7 +157,8 @@ value batch(rendering& r, const arguments& in) {
 
 value slices(rendering& r, const arguments& in) {
   const int64_t count = whole_argument(r, in, 0, 1, "slice's count");
-  if (count < 1 || count > limits::template_range_max) return r.fail("slice: count is out of range");
+  if (count < 1 || count > limits::template_range_max)
+    return r.fail("slice: count is out of range");
   const auto all = elements(r, make_list(r, elements(r, in.self)));
   const size_t each = all.size() / size_t(count), longer = all.size() % size_t(count);
   const bool fills = in.has(1) && !in.bound[1]->is(kind::none);
@@ -208,8 +210,8 @@ value deep_item(rendering& r, value v, const value& path, const value& otherwise
     const auto step = rest.substr(0, dot);
     more = dot != rest.npos;
     if (more) rest.remove_prefix(dot + 1);
-    const bool number = !step.empty() && step.size() < 10 &&
-                        step.find_first_not_of("0123456789") == step.npos;
+    const bool number =
+        !step.empty() && step.size() < 10 && step.find_first_not_of("0123456789") == step.npos;
     int64_t index = 0;
     for (const char c : number ? step : std::string_view()) index = 10 * index + (c - '0');
     if (v.is_undefined()) return r.fail("an attribute of an undefined value");

@@ -22,8 +22,10 @@ class unescaper {
       if (c != '\\' || at_ == text_.size()) {
         out_ += c;
       } else if (!escape(text_[at_++])) {
-        return fail("chat template line {}: a string holds an escape that is cut short, names no "
-                    "character, or is \\N{{...}}", line_);
+        return fail(
+            "chat template line {}: a string holds an escape that is cut short, names no "
+            "character, or is \\N{{...}}",
+            line_);
       }
     }
     return std::move(out_);
@@ -56,7 +58,8 @@ class unescaper {
     for (; digits < digits_max && at_ < text_.size() && digit_of(text_[at_]) < base; ++digits) {
       point = point * char32_t(base) + char32_t(digit_of(text_[at_++]));
     }
-    if (digits < digits_min || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return false;
+    if (digits < digits_min || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000))
+      return false;
     out_ += std::string_view(encode(point));
     return true;
   }

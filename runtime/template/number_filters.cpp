@@ -69,7 +69,8 @@ double rounded(double d, int64_t digits) {
     const double unit = std::pow(10.0, double(-digits));
     return std::nearbyint(d / unit) * unit;
   }
-  const auto end = std::to_chars(room, room + sizeof room, d, std::chars_format::fixed, int(digits));
+  const auto end =
+      std::to_chars(room, room + sizeof room, d, std::chars_format::fixed, int(digits));
   if (end.ec != std::errc()) return d;
   std::from_chars(room, end.ptr, d);
   return d;

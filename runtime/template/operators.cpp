@@ -11,13 +11,20 @@ namespace {
 
 std::string_view sign_of(op what) {
   switch (what) {
-    case op::add: return "+";
-    case op::subtract: return "-";
-    case op::multiply: return "*";
-    case op::divide: return "/";
-    case op::floor_divide: return "//";
-    case op::modulo: return "%";
-    default: return "**";
+    case op::add:
+      return "+";
+    case op::subtract:
+      return "-";
+    case op::multiply:
+      return "*";
+    case op::divide:
+      return "/";
+    case op::floor_divide:
+      return "//";
+    case op::modulo:
+      return "%";
+    default:
+      return "**";
   }
 }
 
@@ -57,11 +64,19 @@ value of_wholes(rendering& r, op what, int64_t a, int64_t b) {
   int64_t result = 0;
   bool over = false;
   switch (what) {
-    case op::add: over = __builtin_add_overflow(a, b, &result); break;
-    case op::subtract: over = __builtin_sub_overflow(a, b, &result); break;
-    case op::multiply: over = __builtin_mul_overflow(a, b, &result); break;
-    case op::power: return power_of_wholes(r, a, b);
-    default: return divide_wholes(r, what, a, b);
+    case op::add:
+      over = __builtin_add_overflow(a, b, &result);
+      break;
+    case op::subtract:
+      over = __builtin_sub_overflow(a, b, &result);
+      break;
+    case op::multiply:
+      over = __builtin_mul_overflow(a, b, &result);
+      break;
+    case op::power:
+      return power_of_wholes(r, a, b);
+    default:
+      return divide_wholes(r, what, a, b);
   }
   return over ? r.fail("an integer beyond 64 bits") : value(result);
 }
@@ -70,11 +85,16 @@ value of_reals(rendering& r, op what, double a, double b) {
   const bool divides = what == op::divide || what == op::floor_divide || what == op::modulo;
   if (divides && b == 0) return r.fail("division by zero");
   switch (what) {
-    case op::add: return value(a + b);
-    case op::subtract: return value(a - b);
-    case op::multiply: return value(a * b);
-    case op::divide: return value(a / b);
-    case op::floor_divide: return value(std::floor(a / b));
+    case op::add:
+      return value(a + b);
+    case op::subtract:
+      return value(a - b);
+    case op::multiply:
+      return value(a * b);
+    case op::divide:
+      return value(a / b);
+    case op::floor_divide:
+      return value(std::floor(a / b));
     case op::modulo: {
       const double rest = std::fmod(a, b);
       if (rest == 0) return value(std::copysign(0.0, b));
@@ -167,12 +187,17 @@ bool equals(rendering& r, const value& a, const value& b) {
   }
   if (a.what != b.what) return false;
   switch (a.what) {
-    case kind::text: return a.text.size() == b.text.size() && r.step(a.text.size()) && a.text == b.text;
+    case kind::text:
+      return a.text.size() == b.text.size() && r.step(a.text.size()) && a.text == b.text;
     case kind::list:
-    case kind::tuple: return a.items == b.items || equal_rows(r, *a.items, *b.items);
-    case kind::dict: return a.entries == b.entries || equal_dicts(r, *a.entries, *b.entries);
-    case kind::object: return a.thing == b.thing;
-    default: return true;  // undefined, none
+    case kind::tuple:
+      return a.items == b.items || equal_rows(r, *a.items, *b.items);
+    case kind::dict:
+      return a.entries == b.entries || equal_dicts(r, *a.entries, *b.entries);
+    case kind::object:
+      return a.thing == b.thing;
+    default:
+      return true;  // undefined, none
   }
 }
 
@@ -213,13 +238,20 @@ bool contains(rendering& r, const value& in, const value& v) {
 
 bool relates(rendering& r, relation how, const value& a, const value& b) {
   switch (how) {
-    case relation::equal: return equals(r, a, b);
-    case relation::unequal: return !equals(r, a, b);
-    case relation::less: return before(r, a, b);
-    case relation::greater: return before(r, b, a);
-    case relation::in: return contains(r, b, a);
-    case relation::not_in: return !contains(r, b, a);
-    default: break;
+    case relation::equal:
+      return equals(r, a, b);
+    case relation::unequal:
+      return !equals(r, a, b);
+    case relation::less:
+      return before(r, a, b);
+    case relation::greater:
+      return before(r, b, a);
+    case relation::in:
+      return contains(r, b, a);
+    case relation::not_in:
+      return !contains(r, b, a);
+    default:
+      break;
   }
   if (a.is_number() && b.is_number()) {  // NaN is neither
     const bool less = how == relation::less_equal;

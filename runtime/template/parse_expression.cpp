@@ -135,11 +135,15 @@ const expr* parser::unary(bool with_filters) {
 
 const expr* parser::primary() {
   switch (now().what) {
-    case token_kind::name: return name_or_constant();
-    case token_kind::string: return strings();
+    case token_kind::name:
+      return name_or_constant();
+    case token_kind::string:
+      return strings();
     case token_kind::integer:
-    case token_kind::real: return number();
-    default: break;
+    case token_kind::real:
+      return number();
+    default:
+      break;
   }
   if (at_sign("(")) return brackets();
   if (at_sign("[")) return list();

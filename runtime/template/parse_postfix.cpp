@@ -100,9 +100,12 @@ bool parser::at_test_argument() const {
   switch (now().what) {
     case token_kind::string:
     case token_kind::integer:
-    case token_kind::real: return true;
-    case token_kind::name: break;
-    default: return at_sign("[") || at_sign("{");
+    case token_kind::real:
+      return true;
+    case token_kind::name:
+      break;
+    default:
+      return at_sign("[") || at_sign("{");
   }
   for (const auto word : {"else", "or", "and", "if", "is", "in", "not", "recursive"}) {
     if (at_word(word)) return false;

@@ -88,7 +88,10 @@ const statement* parser::plain_block(uint32_t line) {
     end_tag("endgeneration");
     return s;
   }
-  statement* s = make(word == "do" ? act::evaluate : word == "break" ? act::leave : act::next, line);
+  statement* s = make(word == "do"      ? act::evaluate
+                      : word == "break" ? act::leave
+                                        : act::next,
+                      line);
   if (word == "do") {
     s->given = row(true);
   } else if (loops_ == 0) {

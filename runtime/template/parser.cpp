@@ -56,7 +56,8 @@ void parser::expect_word(std::string_view w, std::string_view in) {
 
 std::string_view parser::expect_name(std::string_view in) {
   const token word = now();
-  if (word.what != token_kind::name) refuse(fmt::format("expected the name of {}, found {}", in, found()));
+  if (word.what != token_kind::name)
+    refuse(fmt::format("expected the name of {}, found {}", in, found()));
   advance();
   return word.text;
 }

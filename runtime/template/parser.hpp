@@ -22,8 +22,12 @@ class parser {
   const token& now() const { return tokens_[at_]; }
   const token& later(size_t n) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
   bool ok() const { return why_.empty(); }
-  bool at_sign(std::string_view s) const { return now().what == token_kind::sign && now().text == s; }
-  bool at_word(std::string_view w) const { return now().what == token_kind::name && now().text == w; }
+  bool at_sign(std::string_view s) const {
+    return now().what == token_kind::sign && now().text == s;
+  }
+  bool at_word(std::string_view w) const {
+    return now().what == token_kind::name && now().text == w;
+  }
   bool skip_sign(std::string_view s);
   bool skip_word(std::string_view w);
   void expect_sign(std::string_view s, std::string_view in);

@@ -80,29 +80,41 @@ void append_repr(rendering& r, text_sink& to, const value& v) {
   const deeper level(r);
   if (!level || !r.step()) return;
   switch (v.what) {
-    case kind::undefined: return to.append("Undefined");
-    case kind::text: return append_quoted(r, to, v.text);
+    case kind::undefined:
+      return to.append("Undefined");
+    case kind::text:
+      return append_quoted(r, to, v.text);
     case kind::list:
-    case kind::tuple: return append_row(r, to, v);
-    case kind::dict: return append_dict(r, to, *v.entries);
-    default: return append_text(r, to, v);
+    case kind::tuple:
+      return append_row(r, to, v);
+    case kind::dict:
+      return append_dict(r, to, *v.entries);
+    default:
+      return append_text(r, to, v);
   }
 }
 
 void append_text(rendering& r, text_sink& to, const value& v) {
   char room[32];
   switch (v.what) {
-    case kind::undefined: return;
-    case kind::none: return to.append("None");
-    case kind::boolean: return to.append(v.flag ? "True" : "False");
+    case kind::undefined:
+      return;
+    case kind::none:
+      return to.append("None");
+    case kind::boolean:
+      return to.append(v.flag ? "True" : "False");
     case kind::integer: {
       const auto end = std::to_chars(room, room + sizeof room, v.whole);
       return to.append(std::string_view(room, size_t(end.ptr - room)));
     }
-    case kind::real: return to.append(real_text(v.number, room));
-    case kind::text: return to.append(v.text);
-    case kind::object: return void(r.fail("{} cannot be printed", type_name(v)));
-    default: return append_repr(r, to, v);
+    case kind::real:
+      return to.append(real_text(v.number, room));
+    case kind::text:
+      return to.append(v.text);
+    case kind::object:
+      return void(r.fail("{} cannot be printed", type_name(v)));
+    default:
+      return append_repr(r, to, v);
   }
 }
 

@@ -45,13 +45,20 @@ class json_reader {
     }
     skip_blanks();
     switch (now()) {
-      case '{': return dict(depth);
-      case '[': return list(depth);
-      case '"': return text();
-      case 't': return word("true", value(true));
-      case 'f': return word("false", value(false));
-      case 'n': return word("null", none_value());
-      default: return number();
+      case '{':
+        return dict(depth);
+      case '[':
+        return list(depth);
+      case '"':
+        return text();
+      case 't':
+        return word("true", value(true));
+      case 'f':
+        return word("false", value(false));
+      case 'n':
+        return word("null", none_value());
+      default:
+        return number();
     }
   }
 

@@ -17,8 +17,7 @@ void rendering::refuse(std::string why) {
 bool rendering::step(size_t bytes) {
   steps_ += 1 + bytes / limits::template_bytes_per_step;
   if (steps_ > limits::template_steps_max) {
-    fail("more than {} steps; the template or its input is too large",
-         limits::template_steps_max);
+    fail("more than {} steps; the template or its input is too large", limits::template_steps_max);
   }
   return ok();
 }

@@ -41,7 +41,9 @@ value divides(rendering& r, const value& v, const value& by, int64_t rest) {
 }
 value odd(rendering& r, const arguments& in) { return divides(r, in.self, value(int64_t{2}), 1); }
 value even(rendering& r, const arguments& in) { return divides(r, in.self, value(int64_t{2}), 0); }
-value divisibleby(rendering& r, const arguments& in) { return divides(r, in.self, *in.bound[0], 0); }
+value divisibleby(rendering& r, const arguments& in) {
+  return divides(r, in.self, *in.bound[0], 0);
+}
 
 template <relation How>
 value related(rendering& r, const arguments& in) {

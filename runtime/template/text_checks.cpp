@@ -94,12 +94,12 @@ value capitalize(rendering& r, const arguments& in) { return value(capitalized(r
 
 builtins text_checks() {
   static constexpr builtin rows[] = {
-      {"isdigit", isdigit},       {"isdecimal", isdigit},       {"isnumeric", isdigit},
-      {"isalpha", isalpha},       {"isalnum", isalnum},         {"isspace", isspace},
-      {"isascii", isascii},       {"isidentifier", isidentifier}, {"isupper", isupper},
-      {"islower", islower},       {"istitle", istitle},         {"upper", upper_case},
-      {"lower", lower_case},      {"casefold", lower_case},     {"capitalize", capitalize},
-      {"title", to_title},        {"swapcase", swapcase},
+      {"isdigit", isdigit},  {"isdecimal", isdigit},         {"isnumeric", isdigit},
+      {"isalpha", isalpha},  {"isalnum", isalnum},           {"isspace", isspace},
+      {"isascii", isascii},  {"isidentifier", isidentifier}, {"isupper", isupper},
+      {"islower", islower},  {"istitle", istitle},           {"upper", upper_case},
+      {"lower", lower_case}, {"casefold", lower_case},       {"capitalize", capitalize},
+      {"title", to_title},   {"swapcase", swapcase},
   };
   return rows;
 }

@@ -70,7 +70,8 @@ value title(rendering& r, const arguments& in) {
 
 value replace(rendering& r, const arguments& in) {
   const int64_t most = in.has(2) && !in.bound[2]->is(kind::none)
-                           ? whole_argument(r, in, 2, -1, "replace's count") : -1;
+                           ? whole_argument(r, in, 2, -1, "replace's count")
+                           : -1;
   return replaced(r, as_text(r, in.self), as_text(r, *in.bound[0]), as_text(r, *in.bound[1]), most);
 }
 
@@ -108,7 +109,11 @@ value escape(rendering& r, const arguments& in) {
     at = end + 1;
     if (end == text.size()) break;
     const char c = text[end];
-    out.append(c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&#34;" : "&#39;");
+    out.append(c == '&'   ? "&amp;"
+               : c == '<' ? "&lt;"
+               : c == '>' ? "&gt;"
+               : c == '"' ? "&#34;"
+                          : "&#39;");
   }
   return value(out.view());
 }

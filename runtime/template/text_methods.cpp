@@ -69,7 +69,8 @@ void split_blank_right(rendering& r, std::string_view text, int64_t most, sequen
   }
 }
 
-void split_at(rendering& r, std::string_view text, std::string_view by, int64_t most, sequence& to) {
+void split_at(rendering& r, std::string_view text, std::string_view by, int64_t most,
+              sequence& to) {
   size_t at = 0;
   for (; most != 0 && r.ok(); --most) {
     const size_t found = find_part(r, text, by, at);
@@ -177,7 +178,8 @@ value find(rendering& r, const arguments& in) {
   const auto text = between(r, in, from);
   const auto part = text_argument(r, in, 0, {}, "the part to find");
   const size_t at = r.ok() ? find_part(r, text, part, 0) : text.npos;
-  if (at == text.npos || (text.empty() && from > point_count(in.self.text))) return value(int64_t{-1});
+  if (at == text.npos || (text.empty() && from > point_count(in.self.text)))
+    return value(int64_t{-1});
   return value(int64_t(from + point_count(text.substr(0, at))));
 }
 

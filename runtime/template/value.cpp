@@ -77,31 +77,49 @@ void dictionary::index_all() {
 bool truth(const value& v) {
   switch (v.what) {
     case kind::undefined:
-    case kind::none: return false;
-    case kind::boolean: return v.flag;
-    case kind::integer: return v.whole != 0;
-    case kind::real: return v.number != 0;
-    case kind::text: return !v.text.empty();
+    case kind::none:
+      return false;
+    case kind::boolean:
+      return v.flag;
+    case kind::integer:
+      return v.whole != 0;
+    case kind::real:
+      return v.number != 0;
+    case kind::text:
+      return !v.text.empty();
     case kind::list:
-    case kind::tuple: return v.items->lazy || !v.items->items.empty();
-    case kind::dict: return v.entries->size() != 0;
-    case kind::object: return true;
+    case kind::tuple:
+      return v.items->lazy || !v.items->items.empty();
+    case kind::dict:
+      return v.entries->size() != 0;
+    case kind::object:
+      return true;
   }
   return false;
 }
 
 std::string_view type_name(const value& v) {
   switch (v.what) {
-    case kind::undefined: return "an undefined value";
-    case kind::none: return "none";
-    case kind::boolean: return "a boolean";
-    case kind::integer: return "an integer";
-    case kind::real: return "a float";
-    case kind::text: return "a string";
-    case kind::list: return "a list";
-    case kind::tuple: return "a tuple";
-    case kind::dict: return "a dictionary";
-    case kind::object: return object_name(*v.thing);
+    case kind::undefined:
+      return "an undefined value";
+    case kind::none:
+      return "none";
+    case kind::boolean:
+      return "a boolean";
+    case kind::integer:
+      return "an integer";
+    case kind::real:
+      return "a float";
+    case kind::text:
+      return "a string";
+    case kind::list:
+      return "a list";
+    case kind::tuple:
+      return "a tuple";
+    case kind::dict:
+      return "a dictionary";
+    case kind::object:
+      return object_name(*v.thing);
   }
   return "a value";
 }

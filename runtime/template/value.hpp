@@ -9,7 +9,16 @@
 namespace lethe::jinja {
 
 enum class kind : uint8_t {
-  undefined, none, boolean, integer, real, text, list, tuple, dict, object
+  undefined,
+  none,
+  boolean,
+  integer,
+  real,
+  text,
+  list,
+  tuple,
+  dict,
+  object
 };
 
 struct sequence;

@@ -19,15 +19,23 @@ class json_writer {
     const deeper level(r_);
     if (!level || !r_.step()) return;
     switch (v.what) {
-      case kind::none: return to_.append("null");
-      case kind::boolean: return to_.append(v.flag ? "true" : "false");
-      case kind::integer: return append_text(r_, to_, v);
-      case kind::real: return number(v);
-      case kind::text: return quoted(v.text);
+      case kind::none:
+        return to_.append("null");
+      case kind::boolean:
+        return to_.append(v.flag ? "true" : "false");
+      case kind::integer:
+        return append_text(r_, to_, v);
+      case kind::real:
+        return number(v);
+      case kind::text:
+        return quoted(v.text);
       case kind::list:
-      case kind::tuple: return row(v.items->items, depth);
-      case kind::dict: return dict(*v.entries, depth);
-      default: return void(r_.fail("tojson of {}", type_name(v)));
+      case kind::tuple:
+        return row(v.items->items, depth);
+      case kind::dict:
+        return dict(*v.entries, depth);
+      default:
+        return void(r_.fail("tojson of {}", type_name(v)));
     }
   }
 

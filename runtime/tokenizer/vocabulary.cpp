@@ -8,7 +8,8 @@
 namespace lethe {
 namespace {
 
-constexpr size_t all_bytes_max = size_t{1} << 30;  // so that 32 bits address every text
+// A million tokens of 32 bytes; also bounds the tries that are built of them.
+constexpr size_t all_bytes_max = size_t{32} << 20;
 
 }  // namespace
 

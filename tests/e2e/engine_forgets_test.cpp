@@ -13,7 +13,8 @@ namespace {
 const std::filesystem::path tiny = std::filesystem::path(LETHE_SOURCE_DIR) / "models/tiny";
 
 size_t not_zero(bytes_view bytes) {
-  return size_t(std::count_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{}; }));
+  return size_t(
+      std::count_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{}; }));
 }
 
 /// Bytes that are not zero in all pages, scratches and step buffers.
@@ -33,7 +34,8 @@ std::vector<wanted> some_requests(uint32_t count, uint32_t seed) {
   for (uint32_t i = 0; i < count; ++i) {
     wanted w{.max_tokens = 1 + uint32_t(random() % 12), .choices = 1 + uint32_t(random() % 3)};
     for (uint32_t t = 1 + random() % 40; t > 0; --t) w.prompt.push_back(uint32_t(random() % 500));
-    w.how = {.temperature = random() % 2 ? 1.0f : 0.0f, .repetition_penalty = 1.1f, .seed = random()};
+    w.how = {
+        .temperature = random() % 2 ? 1.0f : 0.0f, .repetition_penalty = 1.1f, .seed = random()};
     all.push_back(std::move(w));
   }
   return all;

@@ -71,7 +71,7 @@ std::vector<wanted> asks_for(const std::vector<reference>& all, uint32_t tops) {
   return asks;
 }
 
-constexpr const char* models[] = {"models/llama-tiny",   "models/llama-tiny-f16",
+constexpr const char* models[] = {"models/llama-tiny", "models/llama-tiny-f16",
                                   "models/llama-tiny-sharded", "models/qwen2-tiny",
                                   "models/qwen3-tiny"};
 
@@ -98,8 +98,8 @@ TEST_P(Reference, HoldsForEveryCutPageChunkAndCompany) {
     for (uint32_t tensor : {1, 2})
       for (uint32_t pipeline : {1, 2})
         for (auto [page, chunk] : {std::pair{1u, 1u}, {16u, 7u}, {64u, 64u}}) {
-          engine_config c = small({.ranks = {tensor, pipeline}, .page_tokens = page,
-                                   .chunk_tokens = chunk});
+          engine_config c =
+              small({.ranks = {tensor, pipeline}, .page_tokens = page, .chunk_tokens = chunk});
           auto e = start(m, c);
           std::string where = path.string() + " T" + std::to_string(tensor) + " P" +
                               std::to_string(pipeline) + " page " + std::to_string(page);
@@ -121,12 +121,11 @@ TEST_P(Reference, HoldsForEveryCutPageChunkAndCompany) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Published, Reference, testing::ValuesIn(models),
-                         [](const auto& p) {
-                           std::string n = std::filesystem::path(p.param).filename();
-                           std::replace(n.begin(), n.end(), '-', '_');
-                           return n;
-                         });
+INSTANTIATE_TEST_SUITE_P(Published, Reference, testing::ValuesIn(models), [](const auto& p) {
+  std::string n = std::filesystem::path(p.param).filename();
+  std::replace(n.begin(), n.end(), '-', '_');
+  return n;
+});
 
 }  // namespace
 }  // namespace lethe::e2e

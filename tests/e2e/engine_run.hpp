@@ -45,9 +45,9 @@ struct answered {
 
   bool operator==(const answered& o) const {
     auto same = [](auto& a, auto& b) {
-      return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](auto& x, auto& y) {
-               return x.id == y.id && x.logprob == y.logprob;
-             });
+      return a.size() == b.size() &&
+             std::equal(a.begin(), a.end(), b.begin(),
+                        [](auto& x, auto& y) { return x.id == y.id && x.logprob == y.logprob; });
     };
     return ids == o.ids && logprobs == o.logprobs && prompt_logprobs == o.prompt_logprobs &&
            same(top, o.top) && same(prompt_top, o.prompt_top);

@@ -11,7 +11,8 @@ const std::filesystem::path tiny = std::filesystem::path(LETHE_SOURCE_DIR) / "mo
 
 TEST(Engine, SaysTheSameForEveryThreadCountAndChoiceOfPages) {
   auto m = open(tiny);
-  wanted w{.prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9}, .max_tokens = 20,
+  wanted w{.prompt = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+           .max_tokens = 20,
            .how = {.temperature = 0.8f, .top_p = 0.9f, .seed = 42, .want_logprob = true}};
   std::optional<answered> first;
   for (uint32_t threads : {1u, 2u, 3u})
@@ -25,7 +26,8 @@ TEST(Engine, SaysTheSameForEveryThreadCountAndChoiceOfPages) {
 
 TEST(Engine, EveryInstructionSetGivesTheSameBits) {
   auto m = open(tiny);
-  wanted w{.prompt = {9, 8, 7, 6, 5}, .max_tokens = 12, .how = {.temperature = 0, .want_logprob = true}};
+  wanted w{
+      .prompt = {9, 8, 7, 6, 5}, .max_tokens = 12, .how = {.temperature = 0, .want_logprob = true}};
   std::optional<answered> first;
   for (const cpu_row* row : cpu_rows()) {
     if (!runs_here(*row)) continue;
@@ -38,7 +40,8 @@ TEST(Engine, EveryInstructionSetGivesTheSameBits) {
 
 TEST(Engine, QuantizedAnswersDoNotDependOnTheCutEither) {
   auto m = open(tiny, {.quantize = dtype::q8_0});
-  wanted w{.prompt = {9, 8, 7, 6, 5}, .max_tokens = 12, .how = {.temperature = 0, .want_logprob = true}};
+  wanted w{
+      .prompt = {9, 8, 7, 6, 5}, .max_tokens = 12, .how = {.temperature = 0, .want_logprob = true}};
   std::optional<answered> first;
   for (cut c : {cut{1, 1}, cut{2, 1}, cut{4, 1}, cut{2, 2}}) {
     auto e = start(m, small({.ranks = c, .chunk_tokens = 2}));

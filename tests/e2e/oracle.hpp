@@ -65,8 +65,8 @@ inline std::pair<double, double> rotation(const rope_rule& r, uint32_t head_dim,
     double wave = tau / base;
     if (wave > r.original_context / r.low_freq_factor) return {base / r.factor, 1};
     if (wave < r.original_context / r.high_freq_factor) return {base, 1};
-    double smooth = (r.original_context / wave - r.low_freq_factor) /
-                    (r.high_freq_factor - r.low_freq_factor);
+    double smooth =
+        (r.original_context / wave - r.low_freq_factor) / (r.high_freq_factor - r.low_freq_factor);
     return {(1 - smooth) * base / r.factor + smooth * base, 1};
   }
   if (r.type == "yarn") {

@@ -124,7 +124,8 @@ class folder_writer {
                           s.high_freq_factor);
     if (s.type == "yarn") {
       text += fmt::format(",\"beta_fast\":{},\"beta_slow\":{}", s.beta_fast, s.beta_slow);
-      if (s.attention_factor > 0) text += fmt::format(",\"attention_factor\":{}", s.attention_factor);
+      if (s.attention_factor > 0)
+        text += fmt::format(",\"attention_factor\":{}", s.attention_factor);
     }
     return text + "}";
   }

@@ -55,8 +55,10 @@ TEST(TemplateBounds, RefusesLoopsThatGrow) {
 
 TEST(TemplateBounds, RefusesDeepRecursion) {
   expect_refused("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "nested");
-  expect_refused("{% macro f() %}{% for i in [1] %}{% if i %}{{ [f() ~ '']|first }}{% endif %}"
-                 "{% endfor %}{% endmacro %}{{ f() }}", "nested");
+  expect_refused(
+      "{% macro f() %}{% for i in [1] %}{% if i %}{{ [f() ~ '']|first }}{% endif %}"
+      "{% endfor %}{% endmacro %}{{ f() }}",
+      "nested");
   expect_refused("{% for i in [1] recursive %}{{ loop([1]) }}{% endfor %}", "nested");
   expect_refused("{{ " + repeated("(", 5000) + "1" + repeated(")", 5000) + " }}", "nested");
   expect_refused("{{ " + repeated("[", 5000) + repeated("]", 5000) + " }}", "nested");
@@ -68,14 +70,16 @@ TEST(TemplateBounds, RefusesDeepRecursion) {
 }
 
 TEST(TemplateBounds, EndsOnValuesThatHoldThemselves) {
-  const std::string knot = "{% set l = [1] %}{% do l.append(l) %}{% set m = [1] %}{% do m.append(m) %}";
+  const std::string knot =
+      "{% set l = [1] %}{% do l.append(l) %}{% set m = [1] %}{% do m.append(m) %}";
   expect_refused(knot + "{{ l }}", "nested");
   expect_refused(knot + "{{ l | tojson }}", "nested");
   expect_refused(knot + "{{ l == m }}", "nested");
   expect_refused(knot + "{{ l < m }}", "nested");
   // Few values, 2^40 paths through them.
-  const std::string fan = "{% set n = namespace(a=[1], b=[1]) %}{% for i in range(40) %}"
-                          "{% set n.a = [n.a, n.a] %}{% set n.b = [n.b, n.b] %}{% endfor %}";
+  const std::string fan =
+      "{% set n = namespace(a=[1], b=[1]) %}{% for i in range(40) %}"
+      "{% set n.a = [n.a, n.a] %}{% set n.b = [n.b, n.b] %}{% endfor %}";
   expect_refused(fan + "{{ n.a == n.b }}", "steps");
   expect_refused(fan + "{{ n.a }}", "chat template line 1");
   expect_refused(fan + "{{ n.a | tojson }}", "chat template line 1");
@@ -108,8 +112,8 @@ TEST(TemplateBounds, KeepsManyKeysInOrder) {
     object += (i ? ",\"k" : "\"k") + std::to_string(i * 7919 % 100003) + "\":" + std::to_string(i);
   }
   object += ",\"k0\":5}";
-  const outcome got = render("{{ messages|length }} {{ messages.k0 }} {{ messages|first }}",
-                             {.messages = object});
+  const outcome got =
+      render("{{ messages|length }} {{ messages.k0 }} {{ messages|first }}", {.messages = object});
   EXPECT_EQ(got.text, "100000 5 k0") << got.why;
 }
 

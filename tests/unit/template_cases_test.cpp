@@ -56,8 +56,12 @@ case_file read_cases() {
 }
 
 render_input input_of(const case_file& file, const one_case& c) {
-  return {.messages = file.messages, .tools = c.tools, .variables = c.variables,
-          .bos_token = "<s>", .eos_token = "</s>", .now = file.now};
+  return {.messages = file.messages,
+          .tools = c.tools,
+          .variables = c.variables,
+          .bos_token = "<s>",
+          .eos_token = "</s>",
+          .now = file.now};
 }
 
 TEST(Template, PrintsWhatJinja2Prints) {

@@ -10,10 +10,11 @@ namespace {
 constexpr std::string_view secret = R"([{"role":"user","content":"canary"}])";
 
 TEST(TemplateErrors, NameTheLineAndTheConstruct) {
-  EXPECT_TRUE(render("a\nb\n{{ x | foo }}").why.starts_with(
-      "chat template line 3: unknown filter \"foo\"; supported: abs, "));
-  EXPECT_TRUE(render("\n{{ x is foo }}").why.starts_with(
-      "chat template line 2: unknown test \"foo\"; supported: "));
+  EXPECT_TRUE(
+      render("a\nb\n{{ x | foo }}")
+          .why.starts_with("chat template line 3: unknown filter \"foo\"; supported: abs, "));
+  EXPECT_TRUE(render("\n{{ x is foo }}")
+                  .why.starts_with("chat template line 2: unknown test \"foo\"; supported: "));
   EXPECT_EQ(render("\n\n{{ a.b.c }}").why, "chat template line 3: \"a\" is undefined");
   EXPECT_EQ(render("{% set a = {} %}\n{{ a.b.c }}").why,
             "chat template line 2: \"a.b\" is undefined");
@@ -22,8 +23,8 @@ TEST(TemplateErrors, NameTheLineAndTheConstruct) {
   EXPECT_EQ(render("{# c\nd #}\n{% include 'x' %}").why,
             "chat template line 3: {% include %} is not supported: a chat template is one text");
   EXPECT_EQ(render("\n{{ lipsum() }}").why, "chat template line 2: lipsum is not supported");
-  EXPECT_TRUE(render("{{ [1] | random }}").why.starts_with(
-      "chat template line 1: unknown filter \"random\""));
+  EXPECT_TRUE(render("{{ [1] | random }}")
+                  .why.starts_with("chat template line 1: unknown filter \"random\""));
 }
 
 TEST(TemplateErrors, QuoteARefusalOnlyWhereItIsALiteral) {
@@ -47,7 +48,8 @@ TEST(TemplateErrors, NeverHoldContent) {
         "{{ messages[0].content + 1 }}", "{{ messages[0].content | int | round('canar') }}",
         "{{ tools[messages[0].content].foo.bar }}", "{{ '%d' % messages[0].content }}",
         "{{ messages[0].content % 1 }}", "{{ messages[0].content.format() ~ 1.x.y }}",
-        "{{ messages | map(messages[0].content) | list }}", "{{ [1] | select(messages[0].content) }}",
+        "{{ messages | map(messages[0].content) | list }}",
+        "{{ [1] | select(messages[0].content) }}",
         "{{ [{}] | map(attribute=messages[0].content ~ '.a.b') | list }}",
         "{{ strftime_now('%' ~ messages[0].content ~ '%Q') }}", "{{ dict(messages[0].content) }}",
         "{% macro f() %}{% endmacro %}{{ f(**{messages[0].content: 1}) }}",
@@ -88,15 +90,17 @@ TEST(Template, MayBeSharedByThreads) {
 
 TEST(Template, GivesVariablesOfTheRequestPrecedence) {
   EXPECT_EQ(render("{{ range }}{{ tools }}{{ documents }}{{ add_generation_prompt }}", {},
-                   R"({"range":1,"tools":[2],"unused":3})").text,
+                   R"({"range":1,"tools":[2],"unused":3})")
+                .text,
             "1[2]NoneTrue");
   EXPECT_FALSE(render("x", {}, "[1]").why.empty());
 }
 
 TEST(Template, PrintsTimesInUtc) {
-  EXPECT_EQ(render("{{ strftime_now('%d %b %Y %H:%M') }} {{ strftime_now('%-d') }}",
-                   {.now = 1720000000}).text,
-            "03 Jul 2024 09:46 3");
+  EXPECT_EQ(
+      render("{{ strftime_now('%d %b %Y %H:%M') }} {{ strftime_now('%-d') }}", {.now = 1720000000})
+          .text,
+      "03 Jul 2024 09:46 3");
 }
 
 }  // namespace

@@ -8,13 +8,13 @@ namespace {
 // Counts every allocation of this program that goes past a memory resource.
 std::atomic<uint64_t> heap_uses = 0;
 }  // namespace
-void* operator new(size_t n) {
+[[gnu::noinline]] void* operator new(size_t n) {
   heap_uses++;
   if (void* at = std::malloc(n)) return at;
   throw std::bad_alloc();
 }
-void operator delete(void* at) noexcept { std::free(at); }
-void operator delete(void* at, size_t) noexcept { std::free(at); }
+[[gnu::noinline]] void operator delete(void* at) noexcept { std::free(at); }
+[[gnu::noinline]] void operator delete(void* at, size_t) noexcept { std::free(at); }
 
 namespace lethe {
 namespace {
