@@ -39,7 +39,7 @@ void step_loop::read_inbox() {
     } else if (auto found = requests_.find(l.id); found == requests_.end()) {
       continue;  // it ended by itself meanwhile
     } else if (l.kind == letter::what::stop) {
-      end(*found->second, l.choice, finish_reason::stop);
+      stop(*found->second, l.choice);
     } else {
       cancel_all(*found->second, finish_reason::cancelled);
     }
@@ -130,6 +130,13 @@ void step_loop::take_token(request& of, uint32_t choice, std::span<const float> 
   c.published.store(made + 1, std::memory_order_release);
   if (made + 1 == of.max_tokens_) return end(of, choice, finish_reason::length);
   of.publish(1);
+}
+
+/// A stop text ends in a token, so a choice that has none yet can't have been meant.
+void step_loop::stop(request& of, uint32_t choice) {
+  if (choice >= of.choices_) return;
+  if (of.body_->choices[choice].published.load(std::memory_order_relaxed) == 0) return;
+  end(of, choice, finish_reason::stop);
 }
 
 void step_loop::end(request& of, uint32_t choice, finish_reason why) {

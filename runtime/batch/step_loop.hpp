@@ -39,6 +39,7 @@ class step_loop {
   void settle();
   void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
   void take_token(request& of, uint32_t choice, std::span<const float> row);
+  void stop(request& of, uint32_t choice);
   void end(request& of, uint32_t choice, finish_reason why);
   static void mark_ended(request& r, finish_reason why);
   void cancel_all(request& r, finish_reason why);

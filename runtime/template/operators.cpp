@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "runtime/template/builtin.hpp"
+#include "runtime/template/words.hpp"
 
 namespace lethe::jinja {
 namespace {
@@ -217,9 +217,7 @@ bool before(rendering& r, const value& a, const value& b) {
 bool contains(rendering& r, const value& in, const value& v) {
   if (in.is_text()) {
     if (!v.is_text()) return r.fail("{} in a string", type_name(v)), false;
-    if (!r.step(in.text.size() + v.text.size())) return false;
-    return v.text.empty() ||
-           memmem(in.text.data(), in.text.size(), v.text.data(), v.text.size()) != nullptr;
+    return find_part(r, in.text, v.text, 0) != in.text.npos;
   }
   if (in.is(kind::dict)) {
     if (v.is_undefined()) return false;

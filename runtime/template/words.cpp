@@ -93,6 +93,7 @@ std::string_view stripped(rendering& r, std::string_view text, const value& mark
 size_t find_part(rendering& r, std::string_view text, std::string_view part, size_t from) {
   if (from > text.size() || !r.step(part.size())) return text.npos;
   if (part.empty()) return from;
+  if (part.size() > text.size() - from) return text.npos;
   const auto* at = static_cast<const char*>(
       memmem(text.data() + from, text.size() - from, part.data(), part.size()));
   const size_t found = at ? size_t(at - text.data()) : text.npos;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "tests/e2e/engine_run.hpp"
 
 namespace lethe::e2e {
@@ -60,6 +62,20 @@ TEST(Engine, ChoicesShareThePromptAndDifferByTheirDraws) {
   EXPECT_NE(four.ids[0], four.ids[1]);
   w.choices = 1;
   EXPECT_EQ(run_all(*e, {w}, m.vocab())[0].ids[0], four.ids[0]);
+}
+
+TEST(Engine, StopsAChoiceAndIgnoresStopsThatMeanNone) {
+  auto m = open(tiny);
+  auto e = start(m, small());
+  auto r = submit(*e, {.prompt = {1, 2, 3}, .max_tokens = 400, .choices = 2}, m.vocab());
+  e->stop(*r, 0);  // too early, or not: either way nothing breaks
+  e->stop(*r, 7);
+  while (r->choice(1).published < 3) std::this_thread::yield();
+  e->stop(*r, 1);
+  while (r->choice(1).reason == finish_reason::none) std::this_thread::yield();
+  EXPECT_EQ(r->choice(1).reason, finish_reason::stop);
+  e->cancel(*r);
+  collect(*r);
 }
 
 TEST(Engine, RefusesWhatCouldNeverRun) {
