@@ -154,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(
                     vocabulary_files{"llama-spm", "ggml-vocab-llama-spm.gguf"},
                     vocabulary_files{"llama-bpe", "ggml-vocab-llama-bpe.rebuilt.gguf"},
                     vocabulary_files{"qwen2", "ggml-vocab-qwen2.rebuilt.gguf"}),
-    [](auto& info) {
-      std::string name = info.param.name;
+    [](auto& files) {
+      std::string name = files.param.name;
       std::erase(name, '-');
       return name;
     });

@@ -13,6 +13,10 @@ std::atomic<uint64_t> heap_uses = 0;
   if (void* at = std::malloc(n)) return at;
   throw std::bad_alloc();
 }
+[[gnu::noinline]] void* operator new(size_t n, const std::nothrow_t&) noexcept {
+  heap_uses++;
+  return std::malloc(n ? n : 1);
+}
 [[gnu::noinline]] void operator delete(void* at) noexcept { std::free(at); }
 [[gnu::noinline]] void operator delete(void* at, size_t) noexcept { std::free(at); }
 
