@@ -145,6 +145,7 @@ TEST_P(Matmul, AnyRangeOfOutputsIsThatRange) {
       std::vector<float> part = multiply(*row, w, x, {begin, end, 0, segments});
       for (uint32_t m = 0; m < x.rows; m++) {
         uint32_t width = end - begin;
+        if (width == 0) continue;
         ASSERT_EQ(0,
                   std::memcmp(part.data() + m * width, all.data() + m * w.rows + begin, 4 * width))
             << row->name << " [" << begin << ", " << end << ")";
