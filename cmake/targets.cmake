@@ -1,8 +1,9 @@
 # One library per folder; warnings are errors for g++, the compiler that releases are built with.
 function(lethe_flags target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -Werror -Wshadow=local)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Werror -Wshadow=local -Wno-missing-field-initializers)
+  else()
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
   endif()
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
   if(LETHE_SANITIZE)
