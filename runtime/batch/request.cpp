@@ -1,5 +1,6 @@
 #include "runtime/batch/request.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "runtime/base/limits.hpp"
@@ -81,7 +82,9 @@ result<void> request::ask(const generate_ask& what, uint32_t vocab) try {
     c->ids.resize(max_tokens_);
     if (b.how.want_logprob) c->logprobs.resize(max_tokens_);
     c->top.resize(size_t{max_tokens_} * b.how.logprobs);
-    if (needs_counts(b.how)) c->counts.add_prompt(b.prompt);
+    if (!needs_counts(b.how)) continue;
+    c->counts.reserve(uint32_t(std::min<size_t>(vocab, b.prompt.size() + max_tokens_)));
+    c->counts.add_prompt(b.prompt);
   }
   b.choices = state;
   return {};
