@@ -2,9 +2,11 @@
 
 namespace lethe {
 
-answer_text::answer_text(const tokenizer& words, stop_matcher stops,
+answer_text::answer_text(const tokenizer* words, stop_matcher stops,
                          std::pmr::memory_resource* memory)
-    : decoder_(words, true, memory), stops_(std::move(stops)), piece_(memory), text_(memory) {}
+    : stops_(std::move(stops)), piece_(memory), text_(memory) {
+  if (words) decoder_.emplace(*words, true, memory);
+}
 
 void answer_text::read(const choice_state& from) {
   // The end is read before the count: whoever published the end had published every token.
@@ -12,13 +14,14 @@ void answer_text::read(const choice_state& from) {
   uint32_t published = from.published.load(std::memory_order_acquire);
   while (tokens_ < published && !stopped_) {
     piece_.clear();
-    decoder_.push(from.ids[tokens_++], piece_);
+    uint32_t id = from.ids[tokens_++];
+    if (decoder_) decoder_->push(id, piece_);
     push(piece_);
   }
   if (!ended || stopped_ || flushed_) return;
   flushed_ = true;
   piece_.clear();
-  decoder_.flush(piece_);
+  if (decoder_) decoder_->flush(piece_);
   push(piece_);
   text_.append(stops_.finish());
 }

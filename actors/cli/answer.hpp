@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory_resource>
+#include <optional>
 #include <string>
 
 #include "runtime/batch/engine.hpp"
@@ -13,7 +14,8 @@ namespace lethe {
 /// reader's thread, not the step loop's.
 class answer_text {
  public:
-  answer_text(const tokenizer& words, stop_matcher stops, std::pmr::memory_resource* memory);
+  /// Without a tokenizer the text stays empty.
+  answer_text(const tokenizer* words, stop_matcher stops, std::pmr::memory_resource* memory);
 
   /// Reads what the choice has published since; appends what is certain to `text`.
   void read(const choice_state& from);
@@ -25,7 +27,7 @@ class answer_text {
  private:
   void push(std::string_view piece);
 
-  stream_decoder decoder_;
+  std::optional<stream_decoder> decoder_;
   stop_matcher stops_;
   std::pmr::string piece_, text_;
   uint32_t tokens_ = 0;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -28,10 +29,12 @@ double seconds_since(steady::time_point begin) {
 struct session {
   generate_flags flags;
   checkpoint model;
-  tokenizer words;
+  std::optional<tokenizer> words;  // none: the folder has only weights, ids go in and come out
   std::unique_ptr<loaded_model> weights;
   std::unique_ptr<engine> serving;
   std::vector<uint32_t> stop_ids;
+
+  const tokenizer* tokens() const { return words ? &*words : nullptr; }
 };
 
 bool shows_progress(const generate_flags& f) { return !f.quiet && isatty(STDERR_FILENO); }
@@ -75,14 +78,23 @@ void apply_defaults(generate_flags& f, const generation_defaults& d) {
 }
 
 std::vector<uint32_t> stop_ids_of(const generate_flags& f, const checkpoint& model,
-                                  const tokenizer& words) {
+                                  const tokenizer* words) {
   std::vector<uint32_t> ids = f.stop_ids;
   if (f.ignore_eos) return ids;
   const auto& own = model.defaults().eos_ids;
   ids.insert(ids.end(), own.begin(), own.end());
-  if (own.empty() && words.eos()) ids.push_back(*words.eos());
-  if (words.eot()) ids.push_back(*words.eot());
+  if (!words) return ids;
+  if (own.empty() && words->eos()) ids.push_back(*words->eos());
+  if (words->eot()) ids.push_back(*words->eot());
   return ids;
+}
+
+/// Ids need no tokenizer: a folder without one still runs on --ids.
+result<std::optional<tokenizer>> words_for(const generate_flags& f) {
+  if (f.ids && f.stop.empty() && !has_tokenizer(f.model)) return std::optional<tokenizer>();
+  auto words = open_tokenizer(f.model);
+  if (!words) return words.why();
+  return std::optional<tokenizer>(*std::move(words));
 }
 
 result<session> open(generate_flags flags) {
@@ -90,14 +102,14 @@ result<session> open(generate_flags flags) {
   auto model = checkpoint::open(flags.model);
   if (!model) return model.why();
   if (auto ok = check_cut(model->shape(), flags.engine.ranks); !ok) return ok.why();
-  auto words = open_tokenizer(flags.model);
+  auto words = words_for(flags);
   if (!words) return words.why();
   auto weights = load(flags, *model);
   if (!weights) return weights.why();
   auto serving = engine::start((*weights)->weights(), flags.engine);
   if (!serving) return serving.why();
   apply_defaults(flags, model->defaults());
-  auto stops = stop_ids_of(flags, *model, *words);
+  auto stops = stop_ids_of(flags, *model, *words ? &**words : nullptr);
   return session{std::move(flags),    *std::move(model),   *std::move(words),
                  *std::move(weights), *std::move(serving), std::move(stops)};
 }
@@ -118,6 +130,7 @@ void follow(session& s, request& r, std::vector<answer_text>& answers, bool stre
     }
     if (times.first == 0 && answers[0].tokens() > 0) times.first = seconds_since(begin);
     if (stream) printed = print_more(answers[0].text(), printed);
+    if (std::ferror(stdout)) s.serving->cancel(r);  // nobody reads on
     if (!gone) r.wait(seen);
   }
   times.all = seconds_since(begin);
@@ -148,7 +161,7 @@ struct served {
 
 /// One prompt from text to answer. All that this makes of it lives in the request.
 result<served> answer(session& s, request& r, const prompt_text& from) {
-  auto ids = prompt_ids(from, s.words, r.memory());
+  auto ids = prompt_ids(from, s.tokens(), r.memory());
   if (!ids) return ids.why();
   const auto& f = s.flags;
   generate_ask ask{.prompt = *ids,
@@ -162,7 +175,7 @@ result<served> answer(session& s, request& r, const prompt_text& from) {
   if (!stops) return stops.why();
   std::vector<answer_text> answers;
   for (uint32_t i = 0; i < f.choices; ++i)
-    answers.emplace_back(s.words, stops->fork(r.memory()), r.memory());
+    answers.emplace_back(s.tokens(), stops->fork(r.memory()), r.memory());
   if (auto ok = s.serving->submit(r); !ok) return ok.why();
   served done{.prompt_tokens = uint32_t(r.prompt().size())};
   follow(s, r, answers, !f.json, done.times);

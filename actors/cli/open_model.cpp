@@ -47,6 +47,11 @@ result<opened_template> compile(const std::string& source, const fs::path& path,
 
 }  // namespace
 
+bool has_tokenizer(const fs::path& path) {
+  std::error_code ignored;
+  return !fs::is_directory(path, ignored) || fs::exists(path / "tokenizer.json", ignored);
+}
+
 result<tokenizer> open_tokenizer(const fs::path& path) {
   std::error_code ignored;
   if (path.extension() == ".gguf") return from_gguf_file(path);

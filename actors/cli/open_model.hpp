@@ -10,6 +10,9 @@
 
 namespace lethe {
 
+/// A folder may hold weights only.
+bool has_tokenizer(const std::filesystem::path& path);
+
 /// The tokenizer of a model folder, a GGUF file, or a bare tokenizer.json.
 result<tokenizer> open_tokenizer(const std::filesystem::path& path);
 

@@ -91,16 +91,16 @@ prompt_text prompt_text::chat(std::string messages, const generate_flags& f) {
   return made;
 }
 
-result<std::pmr::vector<uint32_t>> prompt_ids(const prompt_text& from, const tokenizer& words,
+result<std::pmr::vector<uint32_t>> prompt_ids(const prompt_text& from, const tokenizer* words,
                                               std::pmr::memory_resource* memory) {
   if (from.kind_ == prompt_text::kind::ids)
     return std::pmr::vector<uint32_t>(from.ids_.begin(), from.ids_.end(), memory);
   if (from.kind_ == prompt_text::kind::text)
-    return words.encode(from.text_, {.add_special = !from.flags_->no_special}, memory);
+    return words->encode(from.text_, {.add_special = !from.flags_->no_special}, memory);
   auto rendered = render(from.text_, *from.flags_, memory);
   if (!rendered) return rendered.why();
   // The template wrote bos itself where the model wants one.
-  return words.encode(*rendered, {.add_special = false}, memory);
+  return words->encode(*rendered, {.add_special = false}, memory);
 }
 
 void conversation::say(std::string_view role, std::string_view content) {

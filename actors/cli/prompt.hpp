@@ -18,7 +18,7 @@ class prompt_text {
   size_t bytes() const { return text_.size() + ids_.size() * 8; }
 
  private:
-  friend result<std::pmr::vector<uint32_t>> prompt_ids(const prompt_text&, const tokenizer&,
+  friend result<std::pmr::vector<uint32_t>> prompt_ids(const prompt_text&, const tokenizer*,
                                                        std::pmr::memory_resource*);
   enum class kind : uint8_t { text, ids, chat };
   kind kind_ = kind::text;
@@ -27,8 +27,8 @@ class prompt_text {
   const generate_flags* flags_ = nullptr;
 };
 
-/// Rendered and tokenized in the request's memory.
-result<std::pmr::vector<uint32_t>> prompt_ids(const prompt_text& from, const tokenizer& words,
+/// Rendered and tokenized in the request's memory. `words` may be null where the prompt is ids.
+result<std::pmr::vector<uint32_t>> prompt_ids(const prompt_text& from, const tokenizer* words,
                                               std::pmr::memory_resource* memory);
 
 /// Messages of a conversation in the terminal, as JSON.
