@@ -27,45 +27,72 @@ std::string count_text(uint64_t n) {
   return fmt::format("{}", n);
 }
 
-void print_row(const char* name, const std::string& value) {
-  fmt::print("{:<12}{}\n", name, value);
-}
+/// What `inspect` says, whole before it is printed, so that a closed pipe stops it in one place.
+class sheet {
+ public:
+  void row(const char* name, const std::string& value) {
+    text_ += fmt::format("{:<12}{}\n", name, value);
+  }
+  void print() const { std::fwrite(text_.data(), 1, text_.size(), stdout); }
 
-void print_shape(const model_facts& m) {
+ private:
+  std::string text_;
+};
+
+void add_shape(const model_facts& m, sheet& to) {
   const auto& s = m.shape;
-  print_row("family", fmt::format("{} ({})", s.family, m.gguf ? "GGUF" : "Hugging Face folder"));
-  print_row("parameters", count_text(m.parameters));
-  print_row("shape", fmt::format("{} layers, hidden {}, feed-forward {}, vocabulary {}", s.layers,
-                                 s.hidden, s.ffn, s.vocab));
-  print_row("attention",
-            fmt::format("{} heads of {}, {} for keys and values{}{}", s.heads, s.head_dim,
-                        s.kv_heads, s.qkv_bias ? ", biases" : "", s.qk_norm ? ", q/k norm" : ""));
-  print_row("positions", fmt::format("context {}; {}; {}", s.context_max, m.rope, m.window));
-  print_row("head", s.tied ? "tied to the embedding" : "its own");
+  to.row("family", fmt::format("{} ({})", s.family, m.gguf ? "GGUF" : "Hugging Face folder"));
+  to.row("parameters", count_text(m.parameters));
+  to.row("shape", fmt::format("{} layers, hidden {}, feed-forward {}, vocabulary {}", s.layers,
+                              s.hidden, s.ffn, s.vocab));
+  to.row("attention",
+         fmt::format("{} heads of {}, {} for keys and values{}{}", s.heads, s.head_dim, s.kv_heads,
+                     s.qkv_bias ? ", biases" : "", s.qk_norm ? ", q/k norm" : ""));
+  std::string positions = fmt::format("context {}", s.context_max);
+  if (!m.rope.empty()) positions += "; " + m.rope;
+  to.row("positions", positions);
+  if (!m.window.empty()) to.row("window", m.window);
+  to.row("head", s.tied ? "tied to the embedding" : "its own");
 }
 
-void print_memory(const model_facts& m) {
+std::string types_text(const std::vector<type_share>& types) {
+  std::string text;
+  for (const auto& t : types)
+    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", t.type, t.tensors);
+  return text;
+}
+
+void add_types(const model_facts& m, sheet& to) {
   for (const auto& t : m.types)
-    print_row("weights", fmt::format("{:<5} {:>10}, {} tensors", name_of(t.type),
-                                     size_text(t.bytes), t.tensors));
-  print_row("in memory", fmt::format("{} for weights (the file's precision, in panels)",
-                                     size_text(m.weight_bytes)));
+    to.row("weights", fmt::format("{:<5} {:>10}, {} tensors", t.type,
+                                  t.bytes ? size_text(t.bytes) : "?", t.tensors));
+  for (const auto& p : m.parts) to.row("", fmt::format("{:<20}{}", p.part, types_text(p.types)));
+}
+
+void add_memory(const model_facts& m, sheet& to) {
+  to.row("in memory", m.weight_bytes
+                          ? fmt::format("{} for weights (the file's precision, in panels)",
+                                        size_text(m.weight_bytes))
+                          : "? for weights");
   for (const auto& kv : m.kv)
-    print_row("", fmt::format("+ {:>10} for {} tokens of keys and values in {} ({} bytes a token)",
-                              size_text(kv.bytes), m.context, kv.type, kv.bytes_per_token));
+    to.row("", fmt::format("+ {:>10} for {} tokens of keys and values in {} ({} bytes a token)",
+                           size_text(kv.bytes), m.context, kv.type, kv.bytes_per_token));
+  if (m.context > m.shape.context_max)
+    to.row("", fmt::format("({} tokens are beyond the model's context of {})", m.context,
+                           m.shape.context_max));
 }
 
 int inspect(const std::string& path, uint32_t context) {
   auto facts = inspect_model(path, context);
   if (!facts) return refuse(facts.why().text);
-  if (facts->problems.empty()) {
-    print_shape(*facts);
-    print_memory(*facts);
-    print_row("supported", "yes");
-    return 0;
-  }
-  for (const auto& p : facts->problems) fmt::print("unsupported: {}\n", p);
-  return 1;
+  sheet out;
+  add_shape(*facts, out);
+  add_types(*facts, out);
+  add_memory(*facts, out);
+  out.row("supported", facts->problems.empty() ? "yes" : "no:");
+  for (const auto& p : facts->problems) out.row("", p);
+  out.print();
+  return facts->problems.empty() ? 0 : 1;
 }
 
 int convert(const std::string& from, const std::string& to, const std::string& type_name,
@@ -86,10 +113,15 @@ int convert(const std::string& from, const std::string& to, const std::string& t
   auto report = convert_to_gguf(from, to, options);
   if (live) fmt::print(stderr, "\r\x1b[K");
   if (!report) return refuse(report.why().text);
-  for (const auto& name : report->kept)
-    fmt::print(stderr, "lethe: {} became f16: its columns are no whole blocks of {}\n", name,
+  if (!report->kept.empty())
+    fmt::print(stderr,
+               "lethe: {} of the matrices ({}{}) became f16: their columns are no whole "
+               "blocks of {}\n",
+               report->kept.size(), report->kept[0], report->kept.size() > 1 ? ", ..." : "",
                type_name);
-  fmt::print("{}: {} as {}\n", to, size_text(report->bytes), type_name);
+  // Not fmt::print, which throws where the reader has gone.
+  std::fputs(fmt::format("{}: {} as {}\n", to, size_text(report->bytes), type_name).c_str(),
+             stdout);
   return 0;
 }
 

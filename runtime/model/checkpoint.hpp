@@ -33,6 +33,13 @@ struct raw_tensor {
   bool interleaved_rope = false;
 };
 
+/// A tensor of a file that cannot be a weight of ours; `lethe model inspect` counts it.
+struct unread_tensor {
+  std::string name;                    // as in raw_tensor; empty: unknown there
+  std::string type;                    // the file's word
+  uint64_t parameters = 0, bytes = 0;  // bytes: 0 where the type's size is not known
+};
+
 /// Where an interleaved file keeps the model's row `row`: within each head it holds the rows
 /// 0, h/2, 1, h/2+1, ...
 constexpr uint32_t unpermuted_row(uint32_t row, uint32_t head_dim) {
@@ -55,6 +62,8 @@ class checkpoint {
   const model_shape& shape() const noexcept { return shape_; }
   const generation_defaults& defaults() const noexcept { return defaults_; }
   std::span<const raw_tensor> tensors() const noexcept { return tensors_; }
+  /// Empty unless `examine` found problems.
+  std::span<const unread_tensor> unread() const noexcept { return unread_; }
   const raw_tensor* find(std::string_view name) const;
   const std::filesystem::path& path() const noexcept { return path_; }
   bool is_gguf() const noexcept { return is_gguf_; }
@@ -68,6 +77,7 @@ class checkpoint {
   model_shape shape_;
   generation_defaults defaults_;
   std::vector<raw_tensor> tensors_;
+  std::vector<unread_tensor> unread_;
   std::unordered_map<std::string_view, uint32_t> index_;  // views the names in tensors_
   std::unique_ptr<checkpoint_source> source_;
 };

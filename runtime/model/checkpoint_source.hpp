@@ -7,6 +7,7 @@
 #include "runtime/model/gguf.hpp"
 #include "runtime/model/problems.hpp"
 #include "runtime/model/safetensors.hpp"
+#include "runtime/model/tensor_faults.hpp"
 
 namespace lethe {
 
@@ -26,7 +27,11 @@ class checkpoint_source {
 struct checkpoint_parts {
   model_shape shape;
   generation_defaults defaults;
+  bool known_family = false;  // else names and numbers say nothing about tensors
+  bool has_weights = false;   // all files were read
   std::vector<raw_tensor> tensors;
+  std::vector<unread_tensor> unread;
+  tensor_faults faults;
   checkpoint_source source;
 };
 

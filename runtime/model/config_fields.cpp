@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/base/json_numbers.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/model/byte_reader.hpp"
 
@@ -35,8 +36,9 @@ bool config_fields::is_null(std::string_view key) const {
 std::optional<uint32_t> config_fields::u32(std::string_view key) const {
   auto value = find(key);
   if (!value) return std::nullopt;
-  uint64_t number = 0;
-  if (value->get(number) || number > std::numeric_limits<uint32_t>::max())
+  double number = 0;  // holds every u32; 4096.0 is an integer, too
+  if (value->get(number) || !(number >= 0) || number > std::numeric_limits<uint32_t>::max() ||
+      number != std::floor(number))
     return wrong(key, "an integer from 0 to 4294967295");
   return uint32_t(number);
 }
@@ -92,9 +94,9 @@ std::vector<uint32_t> config_fields::ids(std::string_view key) const {
   if (!value) return {};
   std::vector<uint32_t> all;
   auto add = [&all](dom::element element) {
-    uint64_t id = 0;
-    if (element.get(id) || id >= limits::vocab_max) return false;
-    all.push_back(uint32_t(id));
+    int64_t id = 0;
+    if (element.get(id) || id < -1 || id >= int64_t{limits::vocab_max}) return false;
+    if (id >= 0) all.push_back(uint32_t(id));
     return true;
   };
   dom::array array;
@@ -105,6 +107,11 @@ std::vector<uint32_t> config_fields::ids(std::string_view key) const {
     for (dom::element element : array) good = good && add(element);
   if (!good) wrong(key, "a token id or a list of token ids");
   return all;
+}
+
+std::optional<uint32_t> config_fields::id(std::string_view key) const {
+  auto all = ids(key);
+  return all.empty() ? std::nullopt : std::optional(all[0]);
 }
 
 uint32_t config_fields::required(std::string_view key) const {
@@ -120,8 +127,9 @@ std::optional<config_fields> parse_config(dom::parser& parser, std::string_view 
     return std::nullopt;
   }
   dom::object object;
-  auto failed = parser.allocate(json.size(), nesting_max);
-  if (!failed) failed = parser.parse(json.data(), json.size(), true).get(object);
+  std::string text = widen_integers(json);
+  auto failed = parser.allocate(text.size(), nesting_max);
+  if (!failed) failed = parser.parse(text).get(object);
   if (failed) {
     note(problems, "{}: not a JSON object: {}", where, simdjson::error_message(failed));
     return std::nullopt;

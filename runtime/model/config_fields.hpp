@@ -29,8 +29,10 @@ class config_fields {
   std::optional<std::string_view> text(std::string_view key) const;
   std::optional<config_fields> object(std::string_view key) const;
   std::vector<std::string_view> texts(std::string_view key) const;
-  std::vector<uint32_t> ids(std::string_view key) const;  // one id, or a list
-  uint32_t required(std::string_view key) const;          // 0 after a problem
+  /// One id, or a list; some files write -1 for none.
+  std::vector<uint32_t> ids(std::string_view key) const;
+  std::optional<uint32_t> id(std::string_view key) const;  // the first
+  uint32_t required(std::string_view key) const;           // 0 after a problem
 
   const std::string& where() const noexcept { return where_; }
   problem_list& problems() const noexcept { return *problems_; }

@@ -48,57 +48,15 @@ const family_rules* rules_of(const config_fields& config) {
     return nullptr;
   }
   if (!architectures.empty() && architectures[0] != found->architecture)
-    note(config.problems(), "{}architectures \"{}\" is not supported; supported: {}",
-         config.where(), printable(architectures[0]), supported_families);
+    note(config.problems(), "{}architectures \"{}\" is not supported for {}; supported: {}",
+         config.where(), printable(architectures[0]), found->family, found->architecture);
   return &*found;
-}
-
-void refuse_quantization(const config_fields& config) {
-  for (const char* key : {"quantization_config", "compression_config"}) {
-    if (!config.has(key)) continue;
-    auto quantization = config.object(key);
-    auto method = quantization ? quantization->text("quant_method") : std::nullopt;
-    note(config.problems(),
-         "{}{} (quant_method \"{}\") is not supported; supported: f32, f16, bf16 folders, and GGUF "
-         "files for quantized models",
-         config.where(), key, printable(method.value_or("unknown")));
-  }
-}
-
-void refuse_experts(const config_fields& config) {
-  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts",
-                          "num_experts_per_tok", "moe_intermediate_size"}) {
-    if (config.has(key) && config.u32(key).value_or(1) > 0)
-      note(config.problems(),
-           "{}{}: mixture of experts is not supported; supported: dense feed-forward",
-           config.where(), key);
-  }
-}
-
-void refuse_activations(const config_fields& config) {
-  for (const char* key : {"hidden_act", "hidden_activation"}) {
-    auto act = config.text(key);
-    // swish is the same function under its older name.
-    if (act && *act != "silu" && *act != "swish")
-      note(config.problems(), "{}{} \"{}\" is not supported; supported: silu", config.where(), key,
-           printable(*act));
-  }
-}
-
-/// Members that change the arithmetic and that these families do not have.
-void refuse_foreign_arithmetic(const config_fields& config) {
-  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping", "logit_scale",
-                          "embedding_multiplier", "residual_multiplier", "attention_multiplier",
-                          "attention_chunk_size", "no_rope_layers", "qk_layernorm"}) {
-    auto value = config.find(key);
-    if (value && !(value->is_bool() && !bool(*value)))
-      note(config.problems(), "{}{} is not supported", config.where(), key);
-  }
 }
 
 uint32_t kv_heads_of(const config_fields& config, const family_rules& rules, uint32_t heads) {
   if (config.is_null("num_key_value_heads")) return heads;
-  uint32_t otherwise = rules.kv_heads ? rules.kv_heads : heads;
+  bool divides = rules.kv_heads && heads % rules.kv_heads == 0;
+  uint32_t otherwise = divides ? rules.kv_heads : heads;
   return config.u32("num_key_value_heads").value_or(otherwise);
 }
 
@@ -181,6 +139,16 @@ void read_windows(const config_fields& config, model_shape& s) {
   for (uint32_t i = 0; i < std::min(full, s.layers); ++i) s.window[i] = 0;
 }
 
+/// What a family that we do not know says in the usual words, for display only.
+void show_numbers(const config_fields& config, model_shape& s) {
+  problem_list unheard;
+  config_fields quiet(config.members(), config.where(), unheard);
+  family_rules plain{.kv_heads = 0, .head_dim = 0, .context = 0};
+  read_numbers(quiet, plain, s);
+  read_rope(config, s);  // its scaling may not be supported either
+  s.family = printable(quiet.text("model_type").value_or("unknown"));
+}
+
 }  // namespace
 
 model_config read_config(std::string_view json, std::string_view where, problem_list& problems) {
@@ -189,19 +157,20 @@ model_config read_config(std::string_view json, std::string_view where, problem_
   auto config = parse_config(parser, json, where, problems);
   if (!config) return made;
   const family_rules* rules = rules_of(*config);
-  refuse_quantization(*config);
-  refuse_experts(*config);
-  refuse_activations(*config);
-  refuse_foreign_arithmetic(*config);
-  if (!rules) return made;
+  refuse_unsupported(*config);
+  if (!rules) {
+    show_numbers(*config, made.shape);
+    return made;
+  }
+  made.known_family = true;
   read_numbers(*config, *rules, made.shape);
   read_biases(*config, *rules, made.shape);
   read_windows(*config, made.shape);
   read_rope(*config, made.shape);
   check_shape(made.shape, where, problems);
   made.defaults.eos_ids = config->ids("eos_token_id");
-  made.defaults.bos_id = config->u32("bos_token_id");
-  made.defaults.pad_id = config->u32("pad_token_id");
+  made.defaults.bos_id = config->id("bos_token_id");
+  made.defaults.pad_id = config->id("pad_token_id");
   return made;
 }
 

@@ -36,7 +36,12 @@ void refuse_unknown_keys(const config_fields& scaling) {
 rope_scaling type_of(const config_fields& scaling) {
   const char* key = scaling.has("rope_type") ? "rope_type" : "type";
   auto type = scaling.text(key);
-  if (!type) return rope_scaling::none;
+  if (!type) {
+    if (scaling.has("factor") && !scaling.has(key))
+      note(scaling.problems(), "{}rope_type is missing; supported: llama3, linear, yarn, default",
+           scaling.where());
+    return rope_scaling::none;
+  }
   if (*type == "default") return rope_scaling::none;
   if (*type == "linear") return rope_scaling::linear;
   if (*type == "llama3") return rope_scaling::llama3;
@@ -98,7 +103,7 @@ void read_rope(const config_fields& config, model_shape& shape) {
   rope_shape& r = shape.rope;
   auto scaling = config.object("rope_scaling");
   auto parameters = config.object("rope_parameters");  // transformers 5
-  auto number = [&](const char* key, double otherwise) {
+  auto number = [&config, &parameters](const char* key, double otherwise) {
     if (parameters && parameters->has(key)) return parameters->number(key).value_or(otherwise);
     return config.number(key).value_or(otherwise);
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "runtime/base/json_numbers.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/model/convert_split.hpp"
@@ -30,7 +31,7 @@ result<dom::object> parse_file(dom::parser& parser, const fs::path& path) {
   auto text = read_text(path, limits::json_file_bytes_max);
   if (!text) return text.why();
   dom::object object;
-  if (auto failed = parser.parse(*text).get(object))
+  if (auto failed = parser.parse(widen_integers(*text)).get(object))
     return fail("{}: not a JSON object: {}", path.string(), simdjson::error_message(failed));
   return object;
 }

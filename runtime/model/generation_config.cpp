@@ -23,25 +23,23 @@ void check_defaults(generation_defaults& d, std::string_view where, problem_list
   keep_within(d.repetition_penalty, "repetition_penalty", 0.01, 100, where, problems);
 }
 
-result<generation_defaults> read_generation_config(std::string_view json, std::string_view where) {
-  problem_list problems;
+generation_defaults read_generation_config(std::string_view json, std::string_view where,
+                                           problem_list& problems) {
   simdjson::dom::parser parser;
   auto fields = parse_config(parser, json, where, problems);
   generation_defaults made;
-  if (fields) {
-    made.eos_ids = fields->ids("eos_token_id");
-    made.bos_id = fields->u32("bos_token_id");
-    made.pad_id = fields->u32("pad_token_id");
-    made.temperature = fields->number("temperature");
-    made.top_k = fields->u32("top_k");
-    made.top_p = fields->number("top_p");
-    made.min_p = fields->number("min_p");
-    made.typical_p = fields->number("typical_p");
-    made.repetition_penalty = fields->number("repetition_penalty");
-    check_defaults(made, where, problems);
-    if (!fields->boolean("do_sample").value_or(true)) made.temperature = 0;
-  }
-  if (!problems.empty()) return first_of(problems);
+  if (!fields) return made;
+  made.eos_ids = fields->ids("eos_token_id");
+  made.bos_id = fields->id("bos_token_id");
+  made.pad_id = fields->id("pad_token_id");
+  made.temperature = fields->number("temperature");
+  made.top_k = fields->u32("top_k");
+  made.top_p = fields->number("top_p");
+  made.min_p = fields->number("min_p");
+  made.typical_p = fields->number("typical_p");
+  made.repetition_penalty = fields->number("repetition_penalty");
+  check_defaults(made, where, problems);
+  if (!fields->boolean("do_sample").value_or(true)) made.temperature = 0;
   return made;
 }
 

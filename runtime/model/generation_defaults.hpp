@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/base/result.hpp"
 #include "runtime/model/problems.hpp"
 
 namespace lethe {
@@ -20,8 +19,9 @@ struct generation_defaults {
   std::optional<float> top_p, min_p, typical_p, repetition_penalty;
 };
 
-/// Of generation_config.json; `where` names the file in errors.
-result<generation_defaults> read_generation_config(std::string_view json, std::string_view where);
+/// Of generation_config.json; `where` names the file.
+generation_defaults read_generation_config(std::string_view json, std::string_view where,
+                                           problem_list& problems);
 
 /// Notes and drops what is out of range.
 void check_defaults(generation_defaults& d, std::string_view where, problem_list& problems);

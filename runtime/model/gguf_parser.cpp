@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/limits.hpp"
+#include "runtime/model/lfs_pointer.hpp"
 
 namespace lethe {
 
@@ -46,6 +47,7 @@ result<void> gguf_parser::read() {
 
 result<void> gguf_parser::read_counts() {
   const auto& name = into_.name_;
+  if (is_lfs_pointer(all_)) return fail("{}: {}", name, lfs_advice);
   if (as_text(in_.bytes(4)) != "GGUF")
     return fail("{}: not a GGUF file (it does not begin with \"GGUF\")", name);
   auto version = in_.number<uint32_t>();

@@ -16,20 +16,18 @@ namespace {
 /// Mistral's files say "llama", too.
 constexpr std::string_view architectures[] = {"llama", "qwen2", "qwen3"};
 
+/// Empty: the file does not say.
 std::string architecture_of(const gguf_file& file, problem_list& problems) {
   auto text = file.get_text("general.architecture");
   if (!text) return note(problems, "{}", text.why().text), std::string();
   std::string name((*text).value_or(""));
-  if (name.empty())
-    note(problems, "{}: metadata key general.architecture is missing", file.name());
-  else if (std::find(std::begin(architectures), std::end(architectures), name) ==
-           std::end(architectures))
-    note(problems,
-         "{}: architecture \"{}\" is not supported; supported: llama (and mistral), qwen2, qwen3",
-         file.name(), printable(name));
-  else
-    return name;
-  return {};
+  if (name.empty()) note(problems, "{}: metadata key general.architecture is missing", file.name());
+  return name;
+}
+
+bool is_known(std::string_view architecture) {
+  return std::find(std::begin(architectures), std::end(architectures), architecture) !=
+         std::end(architectures);
 }
 
 bool has_tensor(const gguf_file& file, std::string_view name) {
@@ -112,12 +110,26 @@ void read_factors(const gguf_fields& fields, rope_shape& r) {
   std::memcpy(r.factors.data(), tensor->data.data(), tensor->data.size());
 }
 
+/// How far yarn is mixed in is a number in GGUF; a model has all of it (or says nothing).
+void refuse_foreign_yarn(const gguf_fields& fields, const rope_shape& r) {
+  auto mixed = fields.f32("rope.scaling.yarn_ext_factor");
+  bool whole = !mixed || *mixed < 0 || *mixed == (r.scaling == rope_scaling::yarn ? 1 : 0);
+  if (!whole)
+    note(fields.problems(), "{}: {} is {}; supported: 1 with yarn", fields.file().name(),
+         fields.key("rope.scaling.yarn_ext_factor"), *mixed);
+  auto magnitude = fields.f32("rope.scaling.attn_factor");
+  if (r.scaling != rope_scaling::yarn && magnitude && *magnitude != 1)
+    note(fields.problems(), "{}: {} is {}; supported: only with yarn", fields.file().name(),
+         fields.key("rope.scaling.attn_factor"), *magnitude);
+}
+
 void read_rope(const gguf_fields& fields, model_shape& s) {
   rope_shape& r = s.rope;
   r.theta = fields.f32("rope.freq_base").value_or(10000);
   r.rotary = fields.u32("rope.dimension_count").value_or(s.head_dim);
   r.scaling = scaling_of(fields);
   read_factors(fields, r);
+  refuse_foreign_yarn(fields, r);
   if (r.scaling == rope_scaling::none) return;
   auto factor = fields.f32("rope.scaling.factor");
   if (!factor) factor = fields.f32("rope.scale_linear");
@@ -132,7 +144,9 @@ void read_rope(const gguf_fields& fields, model_shape& s) {
 }
 
 /// One flag per layer, where only some have the window.
-void read_window_pattern(const gguf_fields& fields, model_shape& s) {
+void read_windows(const gguf_fields& fields, model_shape& s) {
+  if (s.layers > limits::layers_max) return;
+  s.window.assign(s.layers, fields.u32("attention.sliding_window").value_or(0));
   auto key = fields.key("attention.sliding_window_pattern");
   const gguf_value* pattern = fields.file().find(key);
   if (!pattern) return;
@@ -143,27 +157,77 @@ void read_window_pattern(const gguf_fields& fields, model_shape& s) {
     if (load_le<uint8_t>(pattern->bytes.data() + i) == 0) s.window[i] = 0;
 }
 
+/// What other architectures scale, cap or leave out: these three must not.
+void refuse_foreign_arithmetic(const gguf_fields& fields) {
+  struct neutral_key {
+    const char* name;
+    float neutral;
+  };
+  for (auto key : {neutral_key{"logit_scale", 1},
+                   {"embedding_scale", 1},
+                   {"residual_scale", 1},
+                   {"attention.scale", 0},
+                   {"attn_logit_softcapping", 0},
+                   {"final_logit_softcapping", 0},
+                   {"attention.clamp_kqv", 0},
+                   {"attention.max_alibi_bias", 0}})
+    if (fields.f32(key.name).value_or(key.neutral) != key.neutral)
+      note(fields.problems(), "{}: {} is not supported", fields.file().name(),
+           fields.key(key.name));
+  if (!fields.boolean("attention.causal").value_or(true))
+    note(fields.problems(), "{}: {} false is not supported; supported: models that generate",
+         fields.file().name(), fields.key("attention.causal"));
+}
+
+/// Fewer tokens than rows are padding; more could not be looked up.
+void check_vocabulary(const gguf_fields& fields, const model_shape& s) {
+  const gguf_value* tokens = fields.file().find("tokenizer.ggml.tokens");
+  if (tokens && tokens->kind == gguf_kind::array && tokens->count > s.vocab)
+    note(fields.problems(), "{}: tokenizer.ggml.tokens has {} tokens for an embedding of {} rows",
+         fields.file().name(), tokens->count, s.vocab);
+}
+
+/// GGUF is also how parts of models are stored.
+void refuse_other_files(const gguf_file& file, problem_list& problems) {
+  auto type = file.get_text("general.type");
+  if (!type) return note(problems, "{}", type.why().text);
+  if (type->value_or("model") != "model")
+    note(problems, "{}: general.type \"{}\" is not supported; supported: model", file.name(),
+         printable(**type));
+}
+
 }  // namespace
 
 bool has_interleaved_rope(std::string_view architecture) { return architecture == "llama"; }
 
-model_shape read_gguf_shape(const gguf_file& file, problem_list& problems) {
-  model_shape shape;
+gguf_numbers read_gguf_shape(const gguf_file& file, problem_list& problems) {
+  gguf_numbers made;
+  model_shape& shape = made.shape;
+  refuse_other_files(file, problems);
   std::string architecture = architecture_of(file, problems);
-  if (architecture.empty()) return shape;
-  gguf_fields fields(file, architecture, problems);
+  if (architecture.empty()) return made;
+  made.known_family = is_known(architecture);
+  // Of an unknown one the numbers are for display.
+  problem_list unheard;
+  gguf_fields fields(file, architecture, made.known_family ? problems : unheard);
   read_numbers(fields, shape);
   read_parts(file, architecture, shape);
-  read_rope(fields, shape);
-  if (shape.layers <= limits::layers_max) {
-    shape.window.assign(shape.layers, fields.u32("attention.sliding_window").value_or(0));
-    read_window_pattern(fields, shape);
+  if (!made.known_family) {
+    shape.family = printable(architecture);
+    note(problems,
+         "{}: architecture \"{}\" is not supported; supported: llama (and mistral), qwen2, qwen3",
+         file.name(), shape.family);
+    return made;
   }
+  refuse_foreign_arithmetic(fields);
+  check_vocabulary(fields, shape);
+  read_rope(fields, shape);
+  read_windows(fields, shape);
   if (has_interleaved_rope(architecture) && shape.rope.rotary != shape.head_dim)
     note(problems, "{}: {} of {} dimensions of a head turn; supported in llama files: all",
          file.name(), shape.rope.rotary, shape.head_dim);
   check_shape(shape, file.name(), problems);
-  return shape;
+  return made;
 }
 
 generation_defaults read_gguf_defaults(const gguf_file& file, problem_list& problems) {

@@ -7,9 +7,14 @@
 
 namespace lethe {
 
+struct gguf_numbers {
+  model_shape shape;
+  bool known_family = false;
+};
+
 /// The shape that a GGUF file's metadata and the presence of tensors say. What is wrong or not
 /// supported is noted; the shape is whole and within limits only when nothing was.
-model_shape read_gguf_shape(const gguf_file& file, problem_list& problems);
+gguf_numbers read_gguf_shape(const gguf_file& file, problem_list& problems);
 
 /// Which ids end generation.
 generation_defaults read_gguf_defaults(const gguf_file& file, problem_list& problems);

@@ -1,7 +1,7 @@
 #include "runtime/model/inspect.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <string_view>
 
 #include "kernels/cpu_row.hpp"
 #include "runtime/model/checkpoint.hpp"
@@ -11,25 +11,62 @@ namespace lethe {
 
 namespace {
 
+struct part_name {
+  std::string_view ending, part;
+};
+
+/// What tensors do, by how their names end, in the order in which it is shown.
+constexpr part_name part_names[] = {{"embed", "embedding"},     {".q", "attention q"},
+                                    {".k", "attention k"},      {".v", "attention v"},
+                                    {".o", "attention o"},      {".gate", "feed-forward gate"},
+                                    {".up", "feed-forward up"}, {".down", "feed-forward down"},
+                                    {"norm", "norms"},          {"_bias", "biases"},
+                                    {"head", "head"},           {"", "unknown"}};
+
+size_t part_of(std::string_view name) {
+  size_t i = 0;
+  while (!name.ends_with(part_names[i].ending)) ++i;
+  return i;
+}
+
+void add_to(std::vector<type_share>& shares, const type_share& one) {
+  auto at = std::find_if(shares.begin(), shares.end(),
+                         [&one](const auto& s) { return s.type == one.type; });
+  if (at == shares.end()) at = shares.insert(shares.end(), {.type = one.type});
+  at->tensors += one.tensors;
+  at->parameters += one.parameters;
+  at->bytes += one.bytes;
+}
+
+void count(model_facts& facts, std::string_view name, const type_share& one) {
+  add_to(facts.parts[part_of(name)].types, one);
+  add_to(facts.types, one);
+  facts.parameters += one.parameters;
+  facts.file_bytes += one.bytes;
+}
+
+/// The most important first; parts that nothing has leave.
+void order(model_facts& facts) {
+  std::erase_if(facts.parts, [](const auto& p) { return p.types.empty(); });
+  for (auto& part : facts.parts)
+    std::stable_sort(part.types.begin(), part.types.end(),
+                     [](const auto& a, const auto& b) { return a.tensors > b.tensors; });
+  std::stable_sort(facts.types.begin(), facts.types.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+}
+
 void count_tensors(const checkpoint& model, model_facts& facts) {
-  std::array<type_share, dtype_count> shares{};
+  for (const auto& p : part_names) facts.parts.push_back({std::string(p.part), {}});
   for (const raw_tensor& t : model.tensors()) {
     uint64_t elements = uint64_t{t.rows} * t.cols;
-    type_share& share = shares[uint8_t(t.type)];
-    share.tensors += 1;
-    share.parameters += elements;
-    share.bytes += t.data.size();
-    facts.parameters += elements;
-    facts.file_bytes += t.data.size();
+    count(facts, t.name, {name_of(t.type), 1, elements, t.data.size()});
     // Vectors become f32, matrices panels of the file's own type.
     facts.weight_bytes += t.rows == 1 ? elements * 4 : matrix_bytes(t.type, t.rows, t.cols);
   }
-  for (uint8_t i = 0; i < dtype_count; ++i) {
-    shares[i].type = dtype(i);
-    if (shares[i].tensors) facts.types.push_back(shares[i]);
-  }
-  std::stable_sort(facts.types.begin(), facts.types.end(),
-                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  for (const unread_tensor& t : model.unread())
+    count(facts, t.name, {t.type, 1, t.parameters, t.bytes});
+  if (!model.unread().empty()) facts.weight_bytes = 0;
+  order(facts);
 }
 
 void count_kv(model_facts& facts) {
@@ -85,8 +122,8 @@ result<model_facts> inspect_model(const std::filesystem::path& path, uint32_t co
   facts.context = context ? context : facts.shape.context_max;
   count_tensors(*model, facts);
   count_kv(facts);
-  facts.rope = rope_in_words(facts.shape.rope, facts.shape.head_dim);
-  facts.window = window_in_words(facts.shape);
+  if (facts.shape.rope.rotary) facts.rope = rope_in_words(facts.shape.rope, facts.shape.head_dim);
+  if (!facts.shape.window.empty()) facts.window = window_in_words(facts.shape);
   return facts;
 }
 

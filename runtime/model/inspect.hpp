@@ -13,8 +13,14 @@
 namespace lethe {
 
 struct type_share {
-  dtype type;
-  uint64_t tensors = 0, parameters = 0, bytes = 0;  // as they lie in the file
+  std::string type;                                 // also one that we do not read
+  uint64_t tensors = 0, parameters = 0, bytes = 0;  // as they lie in the file; 0 bytes: unknown
+};
+
+/// The types of the tensors that do one thing, whatever their layer.
+struct part_types {
+  std::string part;
+  std::vector<type_share> types;  // most tensors first
 };
 
 /// Memory for `context` tokens of one sequence, by how keys and values are kept.
@@ -31,11 +37,12 @@ struct model_facts {
   generation_defaults defaults;
   uint64_t parameters = 0;        // a tied head counts once
   std::vector<type_share> types;  // most bytes first
+  std::vector<part_types> parts;  // in a model's order
   uint64_t file_bytes = 0;        // of the tensors
-  uint64_t weight_bytes = 0;      // in memory, repacked
+  uint64_t weight_bytes = 0;      // in memory, repacked; 0: some tensor cannot be read
   uint32_t context = 0;           // that `kv` is for
   std::array<kv_need, 3> kv{};
-  std::string rope, window;  // in words
+  std::string rope, window;  // in words; empty where the file does not say
   std::vector<std::string> problems;
 };
 

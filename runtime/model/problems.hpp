@@ -19,6 +19,8 @@ template <class... Args>
 void note(problem_list& problems, fmt::format_string<Args...> format, Args&&... args) {
   if (problems.size() < problems_max)
     problems.push_back(fmt::format(format, std::forward<Args>(args)...));
+  else if (problems.size() == problems_max)
+    problems.push_back("and more, not listed");
 }
 
 /// The first problem, and how many more there are.

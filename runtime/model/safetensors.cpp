@@ -7,6 +7,7 @@
 
 #include "runtime/base/limits.hpp"
 #include "runtime/model/byte_reader.hpp"
+#include "runtime/model/lfs_pointer.hpp"
 
 namespace lethe {
 
@@ -122,6 +123,7 @@ result<void> check_places(const std::string& name, bytes_view data,
 }
 
 result<std::string_view> header_of(bytes_view bytes, const std::string& name) {
+  if (is_lfs_pointer(bytes)) return fail("{}: {}", name, lfs_advice);
   byte_reader in(bytes);
   auto size = in.number<uint64_t>();
   if (!in.ok()) return fail("{}: too short for a safetensors file; download it again", name);

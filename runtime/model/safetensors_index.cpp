@@ -18,7 +18,8 @@ constexpr size_t file_name_bytes_max = 255;
 /// A plain name in the same folder: nothing that leads elsewhere.
 bool is_plain_name(std::string_view file) {
   if (file.empty() || file.size() > file_name_bytes_max || file[0] == '.') return false;
-  return file.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+  return std::none_of(file.begin(), file.end(),
+                      [](char c) { return c == '/' || c == '\\' || uint8_t(c) < ' ' || c == 127; });
 }
 
 using places = std::vector<std::pair<std::string, std::string>>;  // tensor, file

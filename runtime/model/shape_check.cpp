@@ -1,5 +1,6 @@
 #include "runtime/model/shape_check.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
@@ -70,6 +71,14 @@ void check_rope(const model_shape& s, std::string_view where, problem_list& prob
          r.attention_factor);
 }
 
+/// Extreme numbers can each be allowed and still leave the range of a double together.
+void check_frequencies(const model_shape& s, std::string_view where, problem_list& problems) {
+  auto all = rope_frequencies(s.rope);
+  bool finite = std::all_of(all.begin(), all.end(), [](double f) { return std::isfinite(f); });
+  if (!finite || !std::isfinite(rope_magnitude(s.rope)))
+    note(problems, "{}: the numbers of its rope scaling give no finite rotation", where);
+}
+
 /// rope_freqs divides frequencies: one positive number per pair.
 void check_factors(const model_shape& s, std::string_view where, problem_list& problems) {
   const auto& factors = s.rope.factors;
@@ -112,13 +121,31 @@ void add_mlp(const model_shape& s, const std::string& layer, std::vector<expecte
   all.push_back({layer + "down_bias", 1, s.hidden});
 }
 
+std::string dims(uint32_t rows, uint32_t cols) {
+  return rows == 1 ? fmt::format("{}", cols) : fmt::format("{} x {}", rows, cols);
+}
+
+bool is_table(std::string_view name) { return name == "embed" || name == "head"; }
+
+/// Empty: as it should be.
+std::string fault_of(const raw_tensor& t, const expected_tensor& e) {
+  if (t.rows != e.rows || t.cols != e.cols)
+    return fmt::format("is {}; the model's numbers say {}", dims(t.rows, t.cols),
+                       dims(e.rows, e.cols));
+  if (e.rows == 1 && !is_table(e.name) && !is_float(t.type))
+    return fmt::format("has type {}; vectors may have f32, f16, bf16", name_of(t.type));
+  return {};
+}
+
 }  // namespace
 
 void check_shape(const model_shape& shape, std::string_view where, problem_list& problems) {
+  size_t before = problems.size();
   check_sizes(shape, where, problems);
   check_heads(shape, where, problems);
   check_rope(shape, where, problems);
   check_factors(shape, where, problems);
+  if (problems.size() == before) check_frequencies(shape, where, problems);
   if (!std::isfinite(shape.norm_eps) || shape.norm_eps < 0 || shape.norm_eps > 1)
     note(problems, "{}: norm epsilon is {}; allowed: 0 to 1", where, shape.norm_eps);
 }
@@ -137,29 +164,24 @@ std::vector<expected_tensor> expected_tensors(const model_shape& shape) {
 }
 
 void check_tensors(const model_shape& shape, std::span<const raw_tensor> tensors,
-                   std::string_view where, problem_list& problems) {
+                   const tensor_place& place, tensor_faults& faults) {
   std::unordered_map<std::string_view, const raw_tensor*> found;
   for (const auto& t : tensors) found.emplace(t.name, &t);
   auto expected = expected_tensors(shape);
   for (const auto& e : expected) {
+    auto name = place.in_file(e.name);
     auto at = found.find(e.name);
     if (at == found.end()) {
-      note(problems, "{}: tensor {} is missing", where, e.name);
+      if (!place.unread.contains(e.name)) faults.add(place.where, name, "is missing");
       continue;
     }
-    const raw_tensor& t = *at->second;
-    if (t.rows != e.rows || t.cols != e.cols)
-      note(problems, "{}: tensor {} is {} x {}; the model's numbers say {} x {}", where, e.name,
-           t.rows, t.cols, e.rows, e.cols);
-    else if (e.rows == 1 && e.name != "embed" && e.name != "head" && !is_float(t.type))
-      note(problems, "{}: tensor {} has type {}; vectors may have f32, f16, bf16", where, e.name,
-           name_of(t.type));
+    if (auto fault = fault_of(*at->second, e); !fault.empty()) faults.add(place.where, name, fault);
     found.erase(at);
   }
   for (const auto& t : tensors)
     if (found.contains(t.name))
-      note(problems, "{}: tensor {} is not part of a {} model with these numbers", where, t.name,
-           shape.family);
+      faults.add(place.where, place.in_file(t.name),
+                 fmt::format("is not part of a {} model with these numbers", shape.family));
 }
 
 }  // namespace lethe

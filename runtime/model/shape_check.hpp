@@ -3,11 +3,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "parallel/shape.hpp"
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/problems.hpp"
+#include "runtime/model/tensor_faults.hpp"
 
 namespace lethe {
 
@@ -22,9 +24,16 @@ struct expected_tensor {
 /// passed check_shape.
 std::vector<expected_tensor> expected_tensors(const model_shape& shape);
 
+/// Where tensors come from, and how they are called there.
+struct tensor_place {
+  std::string_view where;
+  std::string (*in_file)(std::string_view own);
+  const std::unordered_set<std::string_view>& unread;  // there, but of a type we cannot read
+};
+
 /// The tensors against the shape: missing, left over, of other rows or columns, or vectors in a
 /// type without floats.
 void check_tensors(const model_shape& shape, std::span<const raw_tensor> tensors,
-                   std::string_view where, problem_list& problems);
+                   const tensor_place& place, tensor_faults& faults);
 
 }  // namespace lethe

@@ -74,6 +74,12 @@ std::optional<std::string> translate(std::string_view name, column from, column 
   return std::nullopt;
 }
 
+std::string known_name(std::string_view own, column to) {
+  auto there = translate(own, &names::own, to);
+  check(there.has_value());
+  return *std::move(there);
+}
+
 }  // namespace
 
 std::optional<std::string> name_from_hf(std::string_view name) {
@@ -84,11 +90,9 @@ std::optional<std::string> name_from_gguf(std::string_view name) {
   return translate(name, &names::gguf, &names::own);
 }
 
-std::string name_in_gguf(std::string_view name) {
-  auto there = translate(name, &names::own, &names::gguf);
-  check(there.has_value());
-  return *std::move(there);
-}
+std::string name_in_hf(std::string_view name) { return known_name(name, &names::hf); }
+
+std::string name_in_gguf(std::string_view name) { return known_name(name, &names::gguf); }
 
 bool is_derived_buffer(std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn_rot_embd.weight");

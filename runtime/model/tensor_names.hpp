@@ -9,7 +9,8 @@ namespace lethe {
 /// The name that checkpoint.hpp documents, of a name in a file; none: unknown there.
 std::optional<std::string> name_from_hf(std::string_view name);
 std::optional<std::string> name_from_gguf(std::string_view name);
-/// The name in a GGUF file; `name` must be one of ours.
+/// The name in a file; `name` must be one of ours.
+std::string name_in_hf(std::string_view name);
 std::string name_in_gguf(std::string_view name);
 
 /// Buffers that older writers stored beside the weights; they follow from the shape.

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <numbers>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,14 +32,27 @@ struct model {
   rope_rule rope;
   uint32_t window = 0, window_from_layer = 0;
   std::map<std::string, row> tensors;  // Hugging Face names without "model.", row-major
+  std::set<std::string> eight_bit;     // matrices of blocks: their activations have eight bits
 
   bool has(const std::string& name) const { return tensors.count(name) > 0; }
   const row& at(const std::string& name) const { return tensors.at(name); }
 };
 
+/// Each block of 32 in whole steps of a 127th of its largest.
+inline row in_eight_bits(row x) {
+  for (size_t first = 0; first < x.size(); first += 32) {
+    double most = 0;
+    for (size_t i = first; i < first + 32; ++i) most = std::max(most, std::fabs(x[i]));
+    for (size_t i = first; i < first + 32; ++i)
+      x[i] = most > 0 ? std::nearbyint(x[i] * 127 / most) * most / 127 : 0;
+  }
+  return x;
+}
+
 /// y[o] = sum_i w[o][i] x[i] + bias[o]
-inline row linear(const model& m, const std::string& name, const row& x) {
+inline row linear(const model& m, const std::string& name, const row& given) {
   const row& w = m.at(name + ".weight");
+  const row x = m.eight_bit.count(name + ".weight") ? in_eight_bits(given) : given;
   row y(w.size() / x.size());
   for (size_t o = 0; o < y.size(); ++o)
     for (size_t i = 0; i < x.size(); ++i) y[o] += w[o * x.size() + i] * x[i];

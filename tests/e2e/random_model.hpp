@@ -21,7 +21,8 @@ struct recipe {
   bool tied = false, qkv_bias = false, qk_norm = false;
   double eps = 1e-5;
   rope_rule rope;
-  std::string dtype = "F32";  // F32, BF16, F16
+  bool rope_parameters = false;  // the rope's numbers as newer configs have them, in one object
+  std::string dtype = "F32";     // F32, BF16, F16
   uint32_t seed = 1;
 };
 
@@ -44,6 +45,18 @@ class folder_writer {
     write_weights();
     write_config();
     return made_;
+  }
+
+  /// As many words as the model has rows; none of them merge.
+  void write_tokenizer() const {
+    std::string vocab;
+    for (uint32_t i = 0; i < r_.vocab; ++i)
+      vocab += fmt::format("{}\"t{}\":{}", i ? "," : "", i, i);
+    std::ofstream(to_ / "tokenizer.json")
+        << "{\"model\":{\"type\":\"BPE\",\"vocab\":{" << vocab
+        << "},\"merges\":[]},\"added_tokens\":[],\"normalizer\":null,\"post_processor\":null,"
+           "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+           "\"use_regex\":true},\"decoder\":{\"type\":\"ByteLevel\"}}";
   }
 
  private:
@@ -115,8 +128,10 @@ class folder_writer {
 
   std::string rope_scaling() const {
     const auto& s = r_.rope;
-    if (s.type.empty()) return "null";
-    std::string text = fmt::format("{{\"rope_type\":\"{}\",\"factor\":{}", s.type, s.factor);
+    if (s.type.empty() && !r_.rope_parameters) return "null";
+    std::string text = fmt::format("{{\"rope_type\":\"{}\",\"factor\":{}",
+                                   s.type.empty() ? "default" : s.type, s.factor);
+    if (r_.rope_parameters) text += fmt::format(",\"rope_theta\":{}", s.theta);
     if (s.original_context > 0)
       text += fmt::format(",\"original_max_position_embeddings\":{}", uint32_t(s.original_context));
     if (s.type == "llama3")
@@ -130,6 +145,11 @@ class folder_writer {
     return text + "}";
   }
 
+  std::string rope() const {
+    if (r_.rope_parameters) return fmt::format("\"rope_parameters\":{}", rope_scaling());
+    return fmt::format("\"rope_theta\":{},\"rope_scaling\":{}", r_.rope.theta, rope_scaling());
+  }
+
   void write_config() {
     std::string name = r_.family == "llama"     ? "LlamaForCausalLM"
                        : r_.family == "mistral" ? "MistralForCausalLM"
@@ -138,12 +158,12 @@ class folder_writer {
     std::ofstream out(to_ / "config.json");
     out << fmt::format(
         "{{\"architectures\":[\"{}\"],\"model_type\":\"{}\",\"hidden_act\":\"silu\","
-        "\"rms_norm_eps\":{},\"rope_theta\":{},\"rope_scaling\":{},"
+        "\"rms_norm_eps\":{},{},"
         "\"max_position_embeddings\":{},\"tie_word_embeddings\":{},\"hidden_size\":{},"
         "\"num_hidden_layers\":{},\"num_attention_heads\":{},\"num_key_value_heads\":{},"
         "\"head_dim\":{},\"intermediate_size\":{},\"vocab_size\":{}",
-        name, r_.family, r_.eps, r_.rope.theta, rope_scaling(), r_.context, r_.tied, r_.hidden,
-        r_.layers, r_.heads, r_.kv_heads, r_.head_dim, r_.ffn, r_.vocab);
+        name, r_.family, r_.eps, rope(), r_.context, r_.tied, r_.hidden, r_.layers, r_.heads,
+        r_.kv_heads, r_.head_dim, r_.ffn, r_.vocab);
     if (r_.window > 0) out << fmt::format(",\"sliding_window\":{}", r_.window);
     if (r_.window > 0 && r_.family != "mistral")
       out << fmt::format(",\"use_sliding_window\":true,\"max_window_layers\":{}",

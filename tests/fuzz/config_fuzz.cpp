@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,10 +16,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (s.layers == 0 || s.layers > lethe::limits::layers_max || s.heads % s.kv_heads ||
         s.window.size() != s.layers || s.rope.rotary > s.head_dim)
       __builtin_trap();
-    lethe::rope_frequencies(s.rope);
+    for (double f : lethe::rope_frequencies(s.rope))
+      if (!std::isfinite(f)) __builtin_trap();
     if (s.layers < 32) lethe::expected_tensors(s);
   }
-  if (auto defaults = lethe::read_generation_config(json, "fuzz"))
-    if (defaults->top_p && !(*defaults->top_p >= 0 && *defaults->top_p <= 1)) __builtin_trap();
+  problems.clear();
+  auto defaults = lethe::read_generation_config(json, "fuzz", problems);
+  if (defaults.top_p && !(*defaults.top_p >= 0 && *defaults.top_p <= 1)) __builtin_trap();
   return 0;
 }

@@ -12,8 +12,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& t : file->tensors())
     if (!t.data.empty() && t.data.data() + t.data.size() > bytes.data() + size) __builtin_trap();
   lethe::problem_list problems;
-  auto shape = lethe::read_gguf_shape(*file, problems);
-  if (problems.empty() && (shape.layers == 0 || shape.heads % shape.kv_heads)) __builtin_trap();
+  auto [shape, known] = lethe::read_gguf_shape(*file, problems);
+  if (problems.empty() && (!known || shape.layers == 0 || shape.heads % shape.kv_heads))
+    __builtin_trap();
   lethe::read_gguf_defaults(*file, problems);
   if (auto vocab = lethe::read_vocab(*file)) {
     size_t all = 0;

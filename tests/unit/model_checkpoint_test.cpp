@@ -79,21 +79,29 @@ TEST(Checkpoint, OpensAFolder) {
 TEST(Checkpoint, NamesWhatIsMissing) {
   auto all = tensors();
   all.erase(all.begin() + 4);
-  EXPECT_WHY(open_with(all), "tensor layers.0.v is missing");
+  EXPECT_WHY(open_with(all), "tensor \"model.layers.0.self_attn.v_proj.weight\" is missing");
 }
 
 TEST(Checkpoint, NamesWhatHasAnotherShape) {
   auto all = tensors();
   all[3].dims = {2, 8};
-  EXPECT_WHY(open_with(all), "tensor layers.0.k is 2 x 8; the model's numbers say 4 x 8");
+  EXPECT_WHY(open_with(all),
+             "tensor \"model.layers.0.self_attn.k_proj.weight\" is 2 x 8; the model's numbers say "
+             "4 x 8");
+  all[1].dims = {4};
+  EXPECT_WHY(open_with(all), "input_layernorm.weight\" is 4; the model's numbers say 8");
+  all[1].dims = {8, 1};
+  EXPECT_WHY(open_with(all), "input_layernorm.weight\" is 8 x 1; the model's numbers say 8");
+  all[1].dims = {2, 2, 2};
+  EXPECT_WHY(open_with(all), "input_layernorm.weight\" is neither a vector nor a matrix");
 }
 
 TEST(Checkpoint, NamesWhatIsTooMuch) {
   auto all = tensors();
   all.push_back({"model.layers.0.self_attn.q_proj.bias", {8}});
-  EXPECT_WHY(open_with(all), "tensor layers.0.q_bias is not part of a llama model");
+  EXPECT_WHY(open_with(all), "self_attn.q_proj.bias\" is not part of a llama model");
   all.back() = {"model.layers.1.self_attn.q_proj.weight", {8, 8}};
-  EXPECT_WHY(open_with(all), "tensor layers.1.q is not part of");
+  EXPECT_WHY(open_with(all), "model.layers.1.self_attn.q_proj.weight\" is not part of");
   all.back() = {"model.layers.0.self_attn.mystery", {8}};
   EXPECT_WHY(open_with(all), "tensor \"model.layers.0.self_attn.mystery\" is unknown");
   all.back() = {"model.layers.00.self_attn.q_proj.weight", {8, 8}};
@@ -111,7 +119,82 @@ TEST(Checkpoint, TakesATiedHeadWhetherStoredOrNot) {
   auto model = open_with(all, tied);
   ASSERT_TRUE(model) << model.why().text;
   EXPECT_EQ(model->find("head"), nullptr);
-  EXPECT_WHY(open_with(all), "tensor head is missing");
+  EXPECT_WHY(open_with(all), "tensor \"lm_head.weight\" is missing");
+}
+
+TEST(Checkpoint, TakesATiedHeadInTheEmbeddingsStead) {
+  std::string tied(config);
+  tied.insert(1, R"("tie_word_embeddings":true,)");
+  auto all = tensors();
+  all.erase(all.begin());
+  auto model = open_with(all, tied);
+  ASSERT_TRUE(model) << model.why().text;
+  EXPECT_NE(model->find("embed"), nullptr);
+  EXPECT_EQ(model->find("head"), nullptr);
+}
+
+/// All that is wrong with a folder of these tensors.
+std::vector<std::string> problems_of(const std::vector<written_tensor>& all,
+                                     const std::string& config_json, const char* type = "F16") {
+  temporary_folder folder;
+  folder.write("config.json", config_json);
+  folder.write("model.safetensors", file_of(all, type));
+  std::vector<std::string> problems;
+  EXPECT_TRUE(checkpoint::examine(folder.path(), problems));
+  return problems;
+}
+
+std::string replaced(std::string text, std::string_view before, std::string_view after) {
+  EXPECT_NE(text.find(before), text.npos);
+  return text.replace(text.find(before), before.size(), after);
+}
+
+TEST(CheckpointProblems, CountEqualFaultsInsteadOfRepeatingThem) {
+  auto six = replaced(config, R"("num_hidden_layers":1)", R"("num_hidden_layers":6)");
+  auto problems = problems_of(tensors(), six);
+  ASSERT_EQ(problems.size(), 9u);  // what one layer has
+  EXPECT_NE(problems[0].find("\"model.layers.1.input_layernorm.weight\" is missing (and 4 more"),
+            std::string::npos)
+      << problems[0];
+}
+
+TEST(CheckpointProblems, OfConfigAndOfTensorsAreAllListed) {
+  auto all = tensors();
+  all[3].dims = {2, 8};
+  all.push_back({"model.layers.0.self_attn.mystery", {8}});
+  all.erase(all.begin() + 4);
+  auto bad = replaced(config, R"("vocab_size")", R"("hidden_act":"gelu","vocab_size")");
+  auto problems = problems_of(all, bad);
+  ASSERT_EQ(problems.size(), 4u);
+  for (const char* part : {"hidden_act", "mystery\" is unknown", "k_proj.weight\" is 2 x 8",
+                           "v_proj.weight\" is missing"})
+    EXPECT_TRUE(std::any_of(problems.begin(), problems.end(), [&](auto& p) {
+      return p.find(part) != p.npos;
+    })) << part;
+}
+
+TEST(CheckpointProblems, NameATypeOnceAndMissNothingThatIsThere) {
+  auto problems = problems_of(tensors(), config, "I16");
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_NE(problems[0].find("has type I16; supported: F32, F16, BF16 (and 11 more"),
+            std::string::npos)
+      << problems[0];
+}
+
+TEST(CheckpointProblems, OfAnotherFamilyAreNotItsTensors) {
+  auto gpt = replaced(config, R"("llama")", R"("gpt2")");
+  auto problems = problems_of({{"wte.weight", {4, 8}}}, gpt);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_NE(problems[0].find("model_type \"gpt2\""), std::string::npos);
+}
+
+TEST(CheckpointProblems, StopAtAHundred) {
+  auto all = tensors();
+  for (char a = 'a'; a <= 'z'; ++a)
+    for (char b = 'a'; b <= 'j'; ++b) all.push_back({std::string("x") + a + b, {8}});
+  auto problems = problems_of(all, config);
+  ASSERT_EQ(problems.size(), 101u);
+  EXPECT_EQ(problems.back(), "and more, not listed");
 }
 
 TEST(Checkpoint, RefusesATypeByName) {
@@ -124,14 +207,37 @@ TEST(Checkpoint, RefusesATypeByName) {
 TEST(Checkpoint, SaysHowToMendAFolderWithoutSafetensors) {
   temporary_folder folder;
   EXPECT_WHY(checkpoint::open(folder / "nowhere"), "is not there");
-  EXPECT_WHY(checkpoint::open(folder.path()), "config.json: cannot open");
+  EXPECT_WHY(checkpoint::open(folder.path()), "has no config.json; a model is");
   folder.write("config.json", config);
   EXPECT_WHY(checkpoint::open(folder.path()), "has neither model.safetensors");
   folder.write("pytorch_model.bin", "");
   EXPECT_WHY(checkpoint::open(folder.path()),
              "pytorch_model.bin is not supported; supported: model.safetensors. Convert it");
+  folder.write("model-00001-of-00002.safetensors", "");
+  EXPECT_WHY(checkpoint::open(folder.path()),
+             "holds model-00001-of-00002.safetensors, but neither");
   auto odd = folder.write("odd.gguf", "nothing like it");
   EXPECT_WHY(checkpoint::open(odd), "not a GGUF file");
+}
+
+TEST(Checkpoint, SaysWhichFileOrFolderToNameInstead) {
+  temporary_folder folder;
+  folder.write("adapter_config.json", "{}");
+  EXPECT_WHY(checkpoint::open(folder.path()), "an adapter is not supported; merge it");
+  folder.write("b.gguf", "");
+  folder.write("a.gguf", "");
+  EXPECT_WHY(checkpoint::open(folder.path()), "but a.gguf: name that file");
+  auto weights = folder.write("model.safetensors", file_of(tensors()));
+  EXPECT_WHY(checkpoint::open(weights), "holds weights only; name its folder");
+}
+
+TEST(Checkpoint, KnowsAGitLfsPointer) {
+  std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
+  temporary_folder folder;
+  EXPECT_WHY(checkpoint::open(folder.write("m.gguf", pointer)), "run `git lfs pull`");
+  folder.write("config.json", config);
+  folder.write("model.safetensors", pointer);
+  EXPECT_WHY(checkpoint::open(folder.path()), "run `git lfs pull`");
 }
 
 TEST(CheckpointShards, MustAgreeWithTheIndex) {
@@ -158,6 +264,14 @@ TEST(CheckpointShards, MustAgreeWithTheIndex) {
   folder.write("2.st", file_of({second.begin() + 1, second.end()}));
   folder.write("model.safetensors.index.json", index(right));
   EXPECT_WHY(checkpoint::open(folder.path()), "is not in 2.st");
+  auto extra = second;
+  extra.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", {2}});
+  folder.write("2.st", file_of(extra));
+  EXPECT_TRUE(checkpoint::open(folder.path()));  // an index may leave out what is derived
+  extra.back().name = "mystery";
+  folder.write("2.st", file_of(extra));
+  EXPECT_WHY(checkpoint::open(folder.path()),
+             "holds tensor \"mystery\", which the index does not know");
   second.push_back(first[0]);
   folder.write("2.st", file_of(second));
   EXPECT_WHY(checkpoint::open(folder.path()), "places in another file");

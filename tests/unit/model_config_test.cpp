@@ -189,6 +189,83 @@ TEST(Config, RefusesWhatIsNotSupportedByName) {
                  "final_logit_softcapping is not supported");
 }
 
+TEST(Config, RefusesOtherFamiliesAndOtherInputs) {
+  for (const char* type : {"mixtral", "qwen3_moe", "qwen2_moe", "gemma2", "phi3", "llava",
+                           "mistral3", "qwen2_5_vl", "deepseek_v3", "Llama"})
+    EXPECT_REFUSED(with("model_type", "\"" + std::string(type) + "\""),
+                   "model_type \"" + std::string(type) + "\" is not supported; supported: llama");
+  EXPECT_REFUSED(with("architectures", R"(["Qwen2ForCausalLM"])"),
+                 "architectures \"Qwen2ForCausalLM\" is not supported for llama; supported: Llama");
+  EXPECT_REFUSED(with("vision_config", "{}"), "vision_config: a model of several kinds of input");
+  EXPECT_REFUSED(with("model_type", "7"), "model_type must be a text");
+}
+
+TEST(Config, ShowsWhatAnUnknownFamilySays) {
+  problem_list problems;
+  auto made = read_config(with("model_type", "\"mixtral\"")
+                              .set("rope_scaling", R"({"type":"dynamic","factor":2})")
+                              .json(),
+                          "config.json", problems);
+  EXPECT_FALSE(made.known_family);
+  EXPECT_EQ(made.shape.family, "mixtral");
+  EXPECT_EQ(made.shape.layers, 2u);
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_NE(problems[1].find("\"dynamic\""), std::string::npos);
+}
+
+TEST(Config, TakesNumbersAsPythonWritesThem) {
+  auto s = accepted(with("max_position_embeddings", "512.0")
+                        .set("rope_theta", "1e6")
+                        .set("rms_norm_eps", "0")
+                        .set("model_max_length", "1000000000000000019884624838656"));
+  EXPECT_EQ(s.context_max, 512u);
+  EXPECT_EQ(s.rope.theta, 1e6);
+  EXPECT_REFUSED(with("hidden_size", "64.5"), "hidden_size must be an integer");
+  EXPECT_REFUSED(with("hidden_size", "1000000000000000019884624838656"), "must be an integer");
+  EXPECT_REFUSED(with("hidden_size", "true"), "hidden_size must be an integer");
+  EXPECT_REFUSED(with("hidden_size", "\"64\""), "hidden_size must be an integer");
+  EXPECT_REFUSED(with("rope_theta", "\"10000\""), "rope_theta must be a finite number");
+  EXPECT_REFUSED(with("rope_theta", "NaN"), "not a JSON object");
+  EXPECT_REFUSED(with("rope_theta", "1e999"), "not a JSON object");
+  EXPECT_REFUSED(with("tie_word_embeddings", "1"), "tie_word_embeddings must be true or false");
+}
+
+TEST(Config, TakesMinusOneAsNoToken) {
+  problem_list problems;
+  auto made = read_config(
+      with("pad_token_id", "-1").set("bos_token_id", "null").set("eos_token_id", "[5,-1,6]").json(),
+      "config.json", problems);
+  EXPECT_TRUE(problems.empty());
+  EXPECT_EQ(made.defaults.pad_id, std::nullopt);
+  EXPECT_EQ(made.defaults.bos_id, std::nullopt);
+  EXPECT_EQ(made.defaults.eos_ids, (std::vector<uint32_t>{5, 6}));
+  EXPECT_REFUSED(with("pad_token_id", "-2"), "pad_token_id must be a token id");
+}
+
+TEST(Config, SharesKeysWhereAFamilysDefaultCannotDivide) {
+  auto qwen = with("model_type", "\"qwen2\"").set("num_key_value_heads", "");
+  EXPECT_EQ(accepted(qwen).kv_heads, 4u);
+  EXPECT_EQ(accepted(qwen.set("num_attention_heads", "32")).kv_heads, 32u);
+  auto mistral = with("model_type", "\"mistral\"").set("num_key_value_heads", "");
+  EXPECT_EQ(accepted(mistral.set("num_attention_heads", "16")).kv_heads, 8u);
+}
+
+TEST(ConfigRope, RefusesNumbersThatGiveNoRotation) {
+  auto yarn = [](const char* fast, const char* slow) {
+    return with("rope_scaling", R"({"type":"yarn","factor":4,"beta_fast":)" + std::string(fast) +
+                                    R"(,"beta_slow":)" + slow + "}");
+  };
+  accepted(yarn("32", "1"));
+  EXPECT_REFUSED(yarn("1e-320", "1e-321"), "give no finite rotation");
+  EXPECT_REFUSED(yarn("0", "0"), "beta_slow 0 must not be above");
+  EXPECT_REFUSED(with("rope_scaling", R"({"factor":2})"), "rope_type is missing; supported");
+  EXPECT_REFUSED(with("rope_parameters", R"({"full_attention":{"rope_type":"default"}})"),
+                 "rope_parameters.full_attention is not supported");
+  for (const char* type : {"su", "longrope", "dynamic", "mrope", ""})
+    EXPECT_REFUSED(with("rope_scaling", R"({"rope_type":")" + std::string(type) + "\"}"),
+                   "is not supported; supported: llama3, linear, yarn");
+}
+
 TEST(Config, ListsAllProblems) {
   auto all = refused(with("hidden_act", "\"gelu\"").set("num_local_experts", "8"));
   EXPECT_NE(all.find("hidden_act"), std::string::npos);
@@ -230,26 +307,39 @@ TEST(Config, RefusesWhatIsNoJson) {
   EXPECT_EQ(problems.size(), 1u);
 }
 
+generation_defaults generation(std::string_view json, problem_list& problems) {
+  return read_generation_config(json, "generation_config.json", problems);
+}
+
 TEST(GenerationConfig, ReadsOneIdOrAList) {
-  auto one = read_generation_config(
-      R"({"eos_token_id":7,"temperature":0.6,"top_k":20,"top_p":0.95})", "g");
-  ASSERT_TRUE(one) << one.why().text;
-  EXPECT_EQ(one->eos_ids, (std::vector<uint32_t>{7}));
-  EXPECT_EQ(one->temperature, 0.6f);
-  EXPECT_EQ(one->top_k, 20u);
-  EXPECT_EQ(one->top_p, 0.95f);
-  auto list = read_generation_config(R"({"eos_token_id":[7,8],"do_sample":false})", "g");
-  ASSERT_TRUE(list);
-  EXPECT_EQ(list->eos_ids, (std::vector<uint32_t>{7, 8}));
-  EXPECT_EQ(list->temperature, 0.0f);
-  EXPECT_EQ(list->top_k, std::nullopt);
+  problem_list problems;
+  auto one =
+      generation(R"({"eos_token_id":7,"temperature":0.6,"top_k":20,"top_p":0.95})", problems);
+  EXPECT_EQ(one.eos_ids, (std::vector<uint32_t>{7}));
+  EXPECT_EQ(one.temperature, 0.6f);
+  EXPECT_EQ(one.top_k, 20u);
+  EXPECT_EQ(one.top_p, 0.95f);
+  auto list = generation(R"({"eos_token_id":[7,8],"do_sample":false})", problems);
+  EXPECT_EQ(list.eos_ids, (std::vector<uint32_t>{7, 8}));
+  EXPECT_EQ(list.temperature, 0.0f);
+  EXPECT_EQ(list.top_k, std::nullopt);
+  EXPECT_TRUE(problems.empty());
 }
 
 TEST(GenerationConfig, RefusesOutOfRange) {
   for (const char* bad :
-       {R"({"eos_token_id":-1})", R"({"eos_token_id":"x"})", R"({"eos_token_id":[1048576]})",
-        R"({"temperature":-1})", R"({"top_p":1.5})", R"({"top_k":-2})", "[]"})
-    EXPECT_FALSE(read_generation_config(bad, "g")) << bad;
+       {R"({"eos_token_id":-2})", R"({"eos_token_id":"x"})", R"({"eos_token_id":[1048576]})",
+        R"({"temperature":-1})", R"({"top_p":1.5})", R"({"top_k":-2})", "[]"}) {
+    problem_list problems;
+    generation(bad, problems);
+    EXPECT_EQ(problems.size(), 1u) << bad;
+  }
+}
+
+TEST(GenerationConfig, ListsAllThatIsWrong) {
+  problem_list problems;
+  generation(R"({"temperature":-1,"top_p":2,"top_k":"x"})", problems);
+  EXPECT_EQ(problems.size(), 3u);
 }
 
 }  // namespace

@@ -197,6 +197,14 @@ TEST(ConvertVocab, RefusesWordsThatGgufHasNoNameFor) {
              "model.type \"Unigram\" cannot be written to GGUF; supported: BPE");
 }
 
+TEST(ConvertVocab, TakesAMaximumLengthBeyond64Bits) {
+  LETHE_NEEDS_VECTORS();
+  edited_model model("tokenizer_config.json", R"("model_max_length": 512)",
+                     R"("model_max_length": 1000000000000000019884624838656)");
+  auto report = convert_to_gguf(model.path(), model / "x.gguf", {.type = dtype::f16});
+  EXPECT_TRUE(report) << report.why().text;
+}
+
 size_t characters(std::string_view utf8) {
   return size_t(std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -287,12 +295,51 @@ TEST(Inspect, CountsWhatAModelNeeds) {
   // Embedding, two layers of attention (128 + 64 + 64 + 128) and feed-forward (3 x 128), norms.
   EXPECT_EQ(facts->parameters, 512u * 64 + 2 * (384u * 64 + 384u * 64 + 2 * 64 + 2 * 32) + 64);
   EXPECT_EQ(facts->types.size(), 1u);
-  EXPECT_EQ(facts->types[0].type, dtype::bf16);
+  EXPECT_EQ(facts->types[0].type, "bf16");
   EXPECT_EQ(facts->file_bytes, facts->parameters * 2);
   EXPECT_GE(facts->weight_bytes, facts->file_bytes);
   EXPECT_EQ(facts->kv[0].bytes_per_token, 2u * 2 * 2 * 32 * 4);
   EXPECT_EQ(facts->kv[0].bytes, 100u * 1024);
   EXPECT_EQ(facts->window, "none: each token sees all before it");
+}
+
+TEST(Inspect, GivesTheTypesOfEachPart) {
+  LETHE_NEEDS_VECTORS();
+  temporary_folder out;
+  ASSERT_TRUE(
+      convert_to_gguf(vectors() / "models" / "llama-tiny", out / "x.gguf", {.type = dtype::q8_0}));
+  auto facts = inspect_model(out / "x.gguf");
+  ASSERT_TRUE(facts);
+  std::string all;
+  for (const auto& p : facts->parts)
+    all += p.part + "=" + p.types[0].type + "x" + std::to_string(p.types[0].tensors) + " ";
+  EXPECT_EQ(all,
+            "embedding=q8_0x1 attention q=q8_0x2 attention k=q8_0x2 attention v=q8_0x2 "
+            "attention o=q8_0x2 feed-forward gate=q8_0x2 feed-forward up=q8_0x2 "
+            "feed-forward down=q8_0x2 norms=f32x5 head=q8_0x1 ");
+}
+
+TEST(Inspect, ShowsAModelThatCannotBeLoaded) {
+  test::gguf_text file;
+  file.text("general.architecture", "llama").u32("llama.block_count", 3);
+  file.u32("llama.embedding_length", 256).u32("llama.expert_count", 8);
+  file.tensor("blk.0.attn_q.weight", {256, 2}, 10, 0);  // Q2_K
+  file.tensor("blk.0.ffn_gate_exps.weight", {256, 2, 8}, 0, 0).data.resize(16384);
+  temporary_folder folder;
+  auto facts = inspect_model(folder.write("x.gguf", file.bytes()));
+  ASSERT_TRUE(facts) << facts.why().text;
+  EXPECT_EQ(facts->shape.layers, 3u);
+  EXPECT_EQ(facts->weight_bytes, 0u);
+  ASSERT_EQ(facts->parts.size(), 2u);
+  EXPECT_EQ(facts->parts[0].part, "attention q");
+  EXPECT_EQ(facts->parts[0].types[0].type, "Q2_K");
+  EXPECT_EQ(facts->parts[1].part, "unknown");
+  std::string all;
+  for (const auto& p : facts->problems) all += p + "\n";
+  for (const char* part :
+       {"llama.expert_count: mixture of experts", "llama.feed_forward_length is missing",
+        "\"blk.0.attn_q.weight\" has type Q2_K", "\"blk.0.ffn_gate_exps.weight\" is unknown"})
+    EXPECT_NE(all.find(part), std::string::npos) << part << "\n" << all;
 }
 
 TEST(Inspect, ListsEveryProblem) {

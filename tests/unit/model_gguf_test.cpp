@@ -218,6 +218,41 @@ TEST(GgufSplit, OpensAllParts) {
   EXPECT_WHY(gguf_file::open(first), "says it is part 1 of 2; expected part 2 of 2");
 }
 
+/// One part of a split file with a tensor of its own.
+std::string split_part(uint16_t no, uint16_t count, const char* tensor, int32_t tensors) {
+  gguf_text t;
+  t.key("split.no", 2, no).key("split.count", 2, count);
+  t.key("split.tensors.count", 5, tensors).tensor(tensor, {8}, 0, 0).data.resize(32);
+  return t.bytes();
+}
+
+TEST(GgufSplit, RefusesPartsThatDoNotBelongTogether) {
+  test::temporary_folder folder;
+  auto first = folder.write("m-00001-of-00003.gguf", split_part(0, 3, "a", 3));
+  folder.write("m-00002-of-00003.gguf", split_part(1, 3, "b", 3));
+  EXPECT_WHY(gguf_file::open(first), "m-00003-of-00003.gguf: cannot open");
+  folder.write("m-00003-of-00003.gguf", split_part(2, 4, "c", 3));
+  EXPECT_WHY(gguf_file::open(first), "says it is part 3 of 4; expected part 3 of 3");
+  folder.write("m-00003-of-00003.gguf", gguf_text().u32("general.file_type", 0).bytes());
+  EXPECT_WHY(gguf_file::open(first), "says it is part 1 of 1; expected part 3 of 3");
+  folder.write("m-00003-of-00003.gguf", "GGUF");
+  EXPECT_WHY(gguf_file::open(first), "m-00003-of-00003.gguf: the file ends inside the header");
+  folder.write("m-00003-of-00003.gguf", split_part(2, 3, "c", 3));
+  EXPECT_TRUE(gguf_file::open(first));
+  folder.write("m-00001-of-00003.gguf", split_part(0, 3, "a", 4));
+  EXPECT_WHY(gguf_file::open(first), "its parts hold 3 tensors, not 4");
+}
+
+TEST(GgufSplit, RefusesNamesAndCountsThatAreNone) {
+  test::temporary_folder folder;
+  for (uint16_t count : {2, 10000, 65535})
+    EXPECT_WHY(gguf_file::open(folder.write("renamed.gguf", split_part(0, count, "a", 2))),
+               "open the first, NAME-00001-of-");
+  auto alone = folder.write("m-00001-of-00002.gguf",
+                            gguf_text().key("split.count", 11, int64_t{-1}).bytes());
+  EXPECT_WHY(gguf_file::open(alone), "does not fit into 32 bits");
+}
+
 gguf_text small_vocab() {
   gguf_text t;
   t.text("tokenizer.ggml.model", "gpt2");

@@ -104,8 +104,8 @@ TEST(SafetensorsIndex, ListsFilesOnce) {
 }
 
 TEST(SafetensorsIndex, RefusesPathsThatLeadElsewhere) {
-  for (const char* bad :
-       {"../x", "/etc/passwd", "a/b", "..", ".", "", ".hidden", "a\\\\b", "a\\u0000b"}) {
+  for (const char* bad : {"../x", "/etc/passwd", "a/b", "..", ".", "", ".hidden", "a\\\\b",
+                          "a\\u0000b", "a\\u001b[2Jb", "a\\nb"}) {
     auto json = R"({"weight_map":{"t":")" + std::string(bad) + R"("}})";
     EXPECT_WHY(read_safetensors_index(json, "i"), "is not the name of a file in the same folder");
   }
