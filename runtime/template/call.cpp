@@ -15,7 +15,7 @@ struct given {
   arguments view(const value& self) const { return {.self = self, .rest = rest, .named = named}; }
 };
 
-void spread(rendering& r, const expr& e, const value& v, given& to) {
+[[gnu::noinline]] void spread(rendering& r, const expr& e, const value& v, given& to) {
   if (e.what == op::spread) {
     for (const value& one : elements(r, v)) {
       if (r.step() && r.take(sizeof one)) to.rest.push_back(one);
@@ -59,7 +59,7 @@ bool is_literal(const expr* e) {
   return std::ranges::all_of(e->of, is_literal);
 }
 
-value refuse_conversation(rendering& r, const expr& e) {
+[[gnu::noinline]] value refuse_conversation(rendering& r, const expr& e) {
   const expr* why = e.of.size() > 1 ? e.of[1] : e.named.empty() ? nullptr : e.named[0].given;
   if (!why || !is_literal(why)) {
     return r.fail("refused by the template; its words are withheld, they may quote a message");
@@ -68,7 +68,8 @@ value refuse_conversation(rendering& r, const expr& e) {
   return r.fail("refused: {}", as_text(r, evaluate(r, *why, nothing)));
 }
 
-void bind_parameters(rendering& r, const macro_definition& m, const arguments& in, scope& to) {
+[[gnu::noinline]] void bind_parameters(rendering& r, const macro_definition& m, const arguments& in,
+                                       scope& to) {
   for (size_t i = 0; i < m.parameters.size() && r.ok(); ++i) {
     const parameter& p = m.parameters[i];
     const auto by_name = std::ranges::find(in.named, p.name, &named_value::name);
@@ -84,7 +85,8 @@ void bind_parameters(rendering& r, const macro_definition& m, const arguments& i
   }
 }
 
-void bind_further(rendering& r, const macro_definition& m, const arguments& in, scope& to) {
+[[gnu::noinline]] void bind_further(rendering& r, const macro_definition& m, const arguments& in,
+                                    scope& to) {
   const size_t taken = std::min(in.rest.size(), m.parameters.size());
   if (m.uses_varargs) {
     const value more = make_list(r, in.rest.subspan(taken));
@@ -101,8 +103,8 @@ void bind_further(rendering& r, const macro_definition& m, const arguments& in, 
   if (m.uses_kwargs) to.put(r.source.kwargs, value(others));
 }
 
-value call_macro(rendering& r, const macro_object& macro, const arguments& in,
-                 const value* caller) {
+[[gnu::noinline]] value call_macro(rendering& r, const macro_object& macro, const arguments& in,
+                                   const value* caller) {
   const macro_definition& m = *macro.source;
   scope* inside = r.open_scope(macro.around);
   bind_parameters(r, m, in, *inside);
@@ -113,7 +115,7 @@ value call_macro(rendering& r, const macro_object& macro, const arguments& in,
   return text;
 }
 
-value call_loop(rendering& r, const loop_object& loop, const arguments& in) {
+[[gnu::noinline]] value call_loop(rendering& r, const loop_object& loop, const arguments& in) {
   if (!loop.source->recursive) return r.fail("loop(...) in a loop that is not \"recursive\"");
   if (in.rest.size() != 1) return r.fail("loop(...) takes one argument");
   text_sink text(r);
@@ -123,13 +125,13 @@ value call_loop(rendering& r, const loop_object& loop, const arguments& in) {
   return value(text.view());
 }
 
-value call_joiner(joiner_object& j) {
+[[gnu::noinline]] value call_joiner(joiner_object& j) {
   const bool first = !std::exchange(j.used, true);
   return value(first ? std::string_view() : j.between);
 }
 
 /// A method is looked up by the value's kind, without making an object of it first.
-value call_member(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value call_member(rendering& r, const expr& e, scope& in) {
   const expr& callee = *e.of[0];
   const value self = evaluate(r, *callee.of[0], in);
   if (!r.ok()) return {};

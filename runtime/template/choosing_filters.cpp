@@ -5,6 +5,7 @@ namespace lethe::jinja {
 namespace {
 
 value attr(rendering& r, const arguments& in) {
+  if (in.self.is_undefined()) return r.fail("an attribute of an undefined value");
   return attribute(r, in.self, text_argument(r, in, 0, {}, "attr's name"));
 }
 
@@ -19,7 +20,7 @@ value map(rendering& r, const arguments& in) {
   value otherwise;
   for (const auto& n : in.named) {
     if (n.name == "attribute") path = &n.is;
-    if (n.name == "default") otherwise = n.is;
+    if (n.name == "default" && !n.is.is(kind::none)) otherwise = n.is;
   }
   const bool by_filter = !in.rest.empty();
   const builtin* filter = nullptr;

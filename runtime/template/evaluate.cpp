@@ -14,13 +14,13 @@ value look_up(rendering& r, const expr& e, scope& in) {
 }
 
 /// An operand that must be there.
-value operand(rendering& r, const expr* e, scope& in) {
+[[gnu::noinline]] value operand(rendering& r, const expr* e, scope& in) {
   const value v = evaluate(r, *e, in);
   if (v.is_undefined() && r.ok()) r.fail("{} is undefined", describe(e));
   return v;
 }
 
-value make_row(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value make_row(rendering& r, const expr& e, scope& in) {
   sequence* s = r.make_sequence();
   for (const expr* part : e.of) {
     if (!r.ok()) break;
@@ -29,7 +29,7 @@ value make_row(rendering& r, const expr& e, scope& in) {
   return value(e.what == op::list ? kind::list : kind::tuple, s);
 }
 
-value make_dict(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value make_dict(rendering& r, const expr& e, scope& in) {
   dictionary* d = r.make_dictionary();
   for (size_t i = 0; i + 1 < e.of.size() && r.ok(); i += 2) {
     const value key = evaluate(r, *e.of[i], in);
@@ -38,7 +38,7 @@ value make_dict(rendering& r, const expr& e, scope& in) {
   return value(d);
 }
 
-value compare(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value compare(rendering& r, const expr& e, scope& in) {
   value left = evaluate(r, *e.of[0], in);
   for (size_t i = 0; i < e.relations.size() && r.ok(); ++i) {
     const value right = evaluate(r, *e.of[i + 1], in);
@@ -52,7 +52,7 @@ value compare(rendering& r, const expr& e, scope& in) {
   return value(true);
 }
 
-value concat(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value concat(rendering& r, const expr& e, scope& in) {
   std::string_view all;
   for (const expr* part : e.of) {
     const value v = evaluate(r, *part, in);
@@ -62,12 +62,12 @@ value concat(rendering& r, const expr& e, scope& in) {
   return value(all);
 }
 
-value choose(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value choose(rendering& r, const expr& e, scope& in) {
   if (truth(evaluate(r, *e.of[0], in))) return evaluate(r, *e.of[1], in);
   return e.of[2] && r.ok() ? evaluate(r, *e.of[2], in) : value();
 }
 
-value cut(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value cut(rendering& r, const expr& e, scope& in) {
   const auto bound = [&](size_t i) { return e.of[i] ? evaluate(r, *e.of[i], in) : none_value(); };
   const value v = operand(r, e.of[0], in);
   const value from = bound(1), to = bound(2), by = bound(3);
@@ -85,7 +85,7 @@ value combined(rendering& r, const expr& e, const value& a, scope& in) {
 }
 
 /// a + b + c + ... leans to the left; walked in a loop, so that a long row needs no deep stack.
-value of_two(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value of_two(rendering& r, const expr& e, scope& in) {
   std::pmr::vector<const expr*> row(r.memory());
   const expr* left = &e;
   for (; takes_two(*left); left = left->of[0]) {
@@ -100,7 +100,7 @@ value of_two(rendering& r, const expr& e, scope& in) {
   return v;
 }
 
-value of_one(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value of_one(rendering& r, const expr& e, scope& in) {
   if (e.what == op::invert) return value(!truth(evaluate(r, *e.of[0], in)));
   const value v = operand(r, e.of[0], in);
   if (!r.ok()) return {};
@@ -108,7 +108,7 @@ value of_one(rendering& r, const expr& e, scope& in) {
   return v.is_number() ? v : r.fail("+ of {}", type_name(v));
 }
 
-value member(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value member(rendering& r, const expr& e, scope& in) {
   const value v = operand(r, e.of[0], in);
   if (!r.ok()) return {};
   if (e.what == op::attribute) return attribute(r, v, e.text);
@@ -116,7 +116,7 @@ value member(rendering& r, const expr& e, scope& in) {
   return r.ok() ? item(r, v, key) : value();
 }
 
-value logic(rendering& r, const expr& e, scope& in) {
+[[gnu::noinline]] value logic(rendering& r, const expr& e, scope& in) {
   const value left = evaluate(r, *e.of[0], in);
   if (truth(left) == (e.what == op::either)) return left;
   return r.ok() ? evaluate(r, *e.of[1], in) : value();

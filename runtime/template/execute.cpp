@@ -28,7 +28,7 @@ void assign_several(rendering& r, const target& to, const value& v, scope& in) {
   for (size_t i = 0; i < items.size(); ++i) assign(r, to.of[i], items[i], in);
 }
 
-void assign(rendering& r, const target& to, const value& v, scope& in) {
+[[gnu::noinline]] void assign(rendering& r, const target& to, const value& v, scope& in) {
   switch (to.what) {
     case target::form::name:
       if (r.take(sizeof(scope::variable))) in.put(to.id, v);
@@ -40,7 +40,7 @@ void assign(rendering& r, const target& to, const value& v, scope& in) {
   }
 }
 
-value macro_value(rendering& r, const macro_definition* m, scope& in) {
+[[gnu::noinline]] value macro_value(rendering& r, const macro_definition* m, scope& in) {
   for (scope* s = &in; s && !s->captured; s = s->outer) s->captured = true;
   auto* macro = r.make<macro_object>();
   macro->source = m;
@@ -48,12 +48,12 @@ value macro_value(rendering& r, const macro_definition* m, scope& in) {
   return value(macro);
 }
 
-void print(rendering& r, const statement& s, scope& in) {
+[[gnu::noinline]] void print(rendering& r, const statement& s, scope& in) {
   const value v = evaluate(r, *s.given, in);
   if (r.ok()) append_text(r, *r.out, v);
 }
 
-flow branch(rendering& r, const statement& s, scope& in) {
+[[gnu::noinline]] flow branch(rendering& r, const statement& s, scope& in) {
   for (const arm& a : s.arms) {
     const bool taken = !a.when || truth(evaluate(r, *a.when, in));
     if (!r.ok()) return flow::leave;
@@ -63,7 +63,7 @@ flow branch(rendering& r, const statement& s, scope& in) {
 }
 
 /// The text of a body, after the statement's filters.
-value filtered(rendering& r, const statement& s, scope& in) {
+[[gnu::noinline]] value filtered(rendering& r, const statement& s, scope& in) {
   scope* inside = r.open_scope(&in);
   const value text = text_of(r, s.body, *inside);
   r.close_scope(inside);
@@ -72,7 +72,7 @@ value filtered(rendering& r, const statement& s, scope& in) {
   return evaluate(r, *s.given, in);
 }
 
-void call_block(rendering& r, const statement& s, scope& in) {
+[[gnu::noinline]] void call_block(rendering& r, const statement& s, scope& in) {
   const value caller = macro_value(r, s.macro, in);
   // The call with one more thing to give: its callee reads `caller`.
   const expr& e = *s.given;
@@ -86,7 +86,7 @@ void call_block(rendering& r, const statement& s, scope& in) {
   if (r.ok()) append_text(r, *r.out, text);
 }
 
-flow with(rendering& r, const statement& s, scope& in) {
+[[gnu::noinline]] flow with(rendering& r, const statement& s, scope& in) {
   scope* inside = r.open_scope(&in);
   // The values see the outer variables only.
   for (const binding& b : s.bindings) {

@@ -257,9 +257,9 @@ class percent_format {
       at_ = end + 1;
       if (end < format_.size()) replace();
     }
-    const bool all = with_.is(kind::tuple)
-                         ? used_ == with_.items->items.size()
-                         : used_ == 1 || with_.is(kind::dict) || with_.is(kind::list);
+    const bool all = with_.is(kind::tuple) ? used_ == with_.items->items.size()
+                                           : used_ == 1 || with_.is(kind::dict) ||
+                                                 with_.is(kind::list) || with_.is_undefined();
     if (!all) r_.fail("% of a string: not all values were used");
     return value(out_.view());
   }

@@ -79,7 +79,7 @@ class scanner {
 
   void scan_tag(char type) {
     const size_t sign = at_ + 2 < source_.size() ? at_ + 2 : at_;
-    const bool has_sign = source_[sign] == '-' || (source_[sign] == '+' && type != '{');
+    const bool has_sign = source_[sign] == '-' || source_[sign] == '+';
     const size_t size = has_sign ? 3 : 2;
     if (type == '#') return scan_comment();
     if (type == '%' && at_raw(at_ + size)) return scan_raw(size);

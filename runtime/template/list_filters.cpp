@@ -64,13 +64,22 @@ value items(rendering& r, const arguments& in) {
   return make_list(r, elements(r, all), true);
 }
 
+struct ordering {
+  value by;       // attributes, with commas between
+  value missing;  // what stands for an attribute that is not there
+  bool exact = false, reverses = false;
+  bool ties = false;  // equal values need no order: the sort filter compares lists of keys
+};
+
 /// What a value is ordered by: attributes, lower case unless told.
-value sort_key(rendering& r, const value& v, const value& by, bool exact) {
+value sort_key(rendering& r, const value& v, const ordering& how) {
+  const value& by = how.by;
   const auto folded = [&](const value& part) {
-    return exact || !part.is_text() ? part : value(to_lower(r, part.text));
+    return how.exact || !part.is_text() ? part : value(to_lower(r, part.text));
   };
   if (by.is_undefined() || by.is(kind::none)) return folded(v);
-  if (!by.is_text() || by.text.find(',') == by.text.npos) return folded(deep_item(r, v, by));
+  if (!by.is_text() || by.text.find(',') == by.text.npos)
+    return folded(deep_item(r, v, by, how.missing));
   sequence* keys = r.make_sequence();
   auto rest = by.text;
   for (bool more = true; more && r.ok();) {
@@ -83,7 +92,7 @@ value sort_key(rendering& r, const value& v, const value& by, bool exact) {
   return value(kind::tuple, keys);
 }
 
-value sorted(rendering& r, std::span<const value> all, const value& by, bool exact, bool reverses) {
+value sorted(rendering& r, std::span<const value> all, const ordering& how) {
   struct keyed {
     value key, v;
   };
@@ -91,11 +100,12 @@ value sorted(rendering& r, std::span<const value> all, const value& by, bool exa
   if (!r.take(4 * sizeof(keyed) * all.size())) return {};
   for (const value& v : all) {
     if (!r.ok()) return {};
-    order.push_back({sort_key(r, v, by, exact), v});
+    order.push_back({sort_key(r, v, how), v});
   }
   // A merge sort of our own making: it ends whatever `before` says, also after a failure.
   const auto less = [&](const keyed& a, const keyed& b) {
-    return r.ok() && (reverses ? before(r, b.key, a.key) : before(r, a.key, b.key));
+    if (!r.ok() || (how.ties && equals(r, a.key, b.key))) return false;
+    return how.reverses ? before(r, b.key, a.key) : before(r, a.key, b.key);
   };
   std::pmr::vector<keyed> other(order.begin(), order.end(), r.memory());
   for (size_t width = 1; width < order.size() && r.ok(); width *= 2) {
@@ -112,7 +122,9 @@ value sorted(rendering& r, std::span<const value> all, const value& by, bool exa
 }
 
 value sort(rendering& r, const arguments& in) {
-  return sorted(r, elements(r, in.self), in.at(2), in.flag(1, false), in.flag(0, false));
+  const ordering how{
+      .by = in.at(2), .exact = in.flag(1, false), .reverses = in.flag(0, false), .ties = true};
+  return sorted(r, elements(r, in.self), how);
 }
 
 value dictsort(rendering& r, const arguments& in) {
@@ -120,17 +132,22 @@ value dictsort(rendering& r, const arguments& in) {
   const auto by = text_argument(r, in, 1, "key", "dictsort's by");
   if (by != "key" && by != "value") return r.fail("dictsort: by must be key or value");
   const value all = invoke(r, *find_method(in.self, "items"), {.self = in.self});
-  return sorted(r, elements(r, all), value(int64_t{by == "value"}), in.flag(0, false),
-                in.flag(2, false));
+  const value part(int64_t{by == "value"});
+  return sorted(r, elements(r, all), {part, {}, in.flag(0, false), in.flag(2, false)});
 }
 
 value unique(rendering& r, const arguments& in) {
   sequence* s = r.make_sequence();
   s->lazy = true;
   dictionary* seen = r.make_dictionary();
+  bool undefined_seen = false;
   for (const value& v : elements(r, in.self)) {
-    const value key = sort_key(r, v, in.at(1), in.flag(0, false));
+    const value key = sort_key(r, v, {.by = in.at(1), .exact = in.flag(0, false)});
     if (!r.ok()) break;
+    if (key.is_undefined()) {  // the one key that a dictionary does not take
+      if (!std::exchange(undefined_seen, true)) r.push(*s, v);
+      continue;
+    }
     if (dictionary::can_key(key) && seen->find(key)) continue;
     r.put(*seen, key, v);
     r.push(*s, v);
@@ -177,13 +194,14 @@ value slices(rendering& r, const arguments& in) {
 value groupby(rendering& r, const arguments& in) {
   const value by = *in.bound[0];
   const bool exact = in.flag(2, false);
-  const value all = sorted(r, elements(r, in.self), by, exact, false);
+  const value missing = in.at(1).is(kind::none) ? value() : in.at(1);
+  const value all = sorted(r, elements(r, in.self), {by, missing, exact, false});
   if (!r.ok()) return {};
   sequence* groups = r.make_sequence();
   value last_key;
   sequence* group = nullptr;
   for (const value& v : elements(r, all)) {
-    const value shown = deep_item(r, v, by, in.at(1));
+    const value shown = deep_item(r, v, by, missing);
     const value key = exact || !shown.is_text() ? shown : value(to_lower(r, shown.text));
     if (!group || !equals(r, key, last_key)) {
       group = r.make_sequence();

@@ -21,9 +21,20 @@ bool read_real(rendering& r, std::string_view text, double& d) {
   return !text.empty() && end.ec == std::errc() && end.ptr == text.data() + text.size();
 }
 
+/// The base that "0x", "0o" or "0b" names, or 0.
+int named_base(std::string_view text) {
+  if (text.size() < 2 || text[0] != '0') return 0;
+  const char letter = char(text[1] | 0x20);
+  return letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
+}
+
+/// Base 0: the one that the text names.
 bool read_whole(rendering& r, std::string_view text, int base, int64_t& i) {
   text = plain_number(r, text);
-  if (base == 16 && (text.starts_with("0x") || text.starts_with("0X"))) text.remove_prefix(2);
+  const int named = named_base(text);
+  if (named && (base == 0 || base == named)) text.remove_prefix(2), base = named;
+  if (base == 0 && text.size() > 1 && text[0] == '0') return false;
+  if (base == 0) base = 10;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), i, base);
   return !text.empty() && end.ec == std::errc() && end.ptr == text.data() + text.size();
 }
@@ -36,7 +47,7 @@ value whole_of(double d, const value& otherwise) {
 value to_int(rendering& r, const arguments& in) {
   const value otherwise = in.at(0, value(int64_t{0}));
   const int64_t base = whole_argument(r, in, 1, 10, "int's base");
-  if (base < 2 || base > 36) return r.fail("int: base must be from 2 to 36");
+  if (base != 0 && (base < 2 || base > 36)) return r.fail("int: base must be 0 or from 2 to 36");
   if (in.self.is_undefined()) return r.fail("int of an undefined value");
   if (in.self.is_whole()) return value(in.self.as_whole());
   if (in.self.is(kind::real)) return whole_of(in.self.number, otherwise);

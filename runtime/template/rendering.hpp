@@ -42,8 +42,9 @@ class rendering {
   void at(uint32_t line) { line_ = line; }
   uint32_t line() const { return line_; }
   /// Keeps the first reason. It must not hold content of the messages.
+  /// Out of line: its temporaries would lie in every frame of a deep walk.
   template <class... Args>
-  value fail(fmt::format_string<Args...> format, Args&&... args) {
+  [[gnu::noinline, gnu::cold]] value fail(fmt::format_string<Args...> format, Args&&... args) {
     if (ok()) refuse(fmt::format(format, std::forward<Args>(args)...));
     return {};
   }

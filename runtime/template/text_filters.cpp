@@ -6,6 +6,7 @@
 #include "runtime/template/operators.hpp"
 #include "runtime/template/unicode.hpp"
 #include "runtime/template/words.hpp"
+#include "runtime/template/wrap.hpp"
 
 namespace lethe::jinja {
 namespace {
@@ -87,7 +88,8 @@ value indent(rendering& r, const arguments& in) {
     by = blanks.view();
   }
   const bool first = in.flag(1, false), blank = in.flag(2, false);
-  const auto text = as_text(r, in.self);
+  if (!in.self.is_text()) return r.fail("indent of {}", type_name(in.self));
+  const auto text = in.self.text;
   text_sink out(r);
   if (first) out.append(by);
   // A line end at the end of the text opens one more, empty line.
@@ -142,6 +144,9 @@ value wordcount(rendering& r, const arguments& in) {
 }
 
 value truncate(rendering& r, const arguments& in) {
+  if (in.self.is_number() || in.self.is(kind::none)) {
+    return r.fail("truncate of {}", type_name(in.self));
+  }
   const auto text = as_text(r, in.self);
   const int64_t size = whole_argument(r, in, 0, 255, "truncate's length");
   const auto end = text_argument(r, in, 2, "...", "truncate's end");
@@ -149,6 +154,10 @@ value truncate(rendering& r, const arguments& in) {
   r.step(text.size());
   const auto points = int64_t(point_count(text)), shown = size - int64_t(point_count(end));
   if (shown < 0 || leeway < 0) return r.fail("truncate: its length is below its end's");
+  if (!in.self.is_text() && !in.self.is_undefined()) {  // parts are counted, and none cut off
+    const auto parts = int64_t(elements(r, in.self).size());
+    return parts - size <= leeway ? in.self : r.fail("truncate of {}", type_name(in.self));
+  }
   if (!r.ok() || points - size <= leeway) return value(text);
   auto kept = text.substr(0, point_offset(text, size_t(shown)));
   // Back to the last blank, so that no word is cut.
@@ -199,6 +208,24 @@ value center(rendering& r, const arguments& in) {
                 side::middle);
 }
 
+value wordwrap(rendering& r, const arguments& in) {
+  wrapping how{.width = whole_argument(r, in, 0, 79, "wordwrap's width"),
+               .breaks_words = in.flag(1, true),
+               .breaks_at_hyphens = in.flag(3, true)};
+  if (how.width < 1) return r.fail("wordwrap: its width is below 1");
+  const bool named = in.has(2) && !in.bound[2]->is(kind::none);
+  const auto between = named ? text_argument(r, in, 2, {}, "wordwrap's wrapstring") : "\n";
+  if (!in.self.is_text()) return r.fail("wordwrap of {}", type_name(in.self));
+  text_sink out(r);
+  bool first = true;
+  for (const value& line : elements(r, lines_of(r, in.self.text, false))) {
+    if (!std::exchange(first, false)) out.append(between);
+    append_wrapped(r, out, line.text, how, between);
+    if (!r.ok()) break;
+  }
+  return value(out.view());
+}
+
 }  // namespace
 
 builtins text_filters() {
@@ -221,6 +248,7 @@ builtins text_filters() {
       {"truncate", truncate, "length killwords end leeway"},
       {"urlencode", urlencode, ""},
       {"center", center, "width"},
+      {"wordwrap", wordwrap, "width break_long_words wrapstring break_on_hyphens"},
   };
   return rows;
 }

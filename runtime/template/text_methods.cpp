@@ -255,7 +255,32 @@ value zfill(rendering& r, const arguments& in) {
   return r.ok() && sign ? value(r.join(r.keep(text.substr(0, 1)), digits.text)) : digits;
 }
 
+value expandtabs(rendering& r, const arguments& in) {
+  const int64_t width = whole_argument(r, in, 0, 8, "the tab width");
+  if (width > limits::template_width_max) return r.fail("expandtabs: a width above the bound");
+  text_sink out(r);
+  int64_t column = 0;
+  r.step(4 * in.self.text.size());
+  for (size_t at = 0; at < in.self.text.size() && r.ok();) {
+    const char32_t c = next_point(in.self.text, at);
+    const int64_t blanks = c == '\t' && width > 0 ? width - column % width : 0;
+    out.append(size_t(blanks), ' ');
+    if (c != '\t') out.append(encode(c));
+    column = c == '\n' || c == '\r' ? 0 : column + (c == '\t' ? blanks : 1);
+  }
+  return value(out.view());
+}
+
 value format(rendering& r, const arguments& in) { return format_braces(r, in.self.text, in); }
+
+value format_map(rendering& r, const arguments& in) {
+  if (!in.bound[0]->is(kind::dict)) return r.fail("format_map of {}", type_name(*in.bound[0]));
+  std::pmr::vector<named_value> named(r.memory());
+  for (const auto& [key, held] : in.bound[0]->entries->all()) {
+    if (key.is_text() && r.take(4 * sizeof held)) named.push_back({key.text, held});
+  }
+  return format_braces(r, in.self.text, {.named = named});
+}
 
 }  // namespace
 
@@ -283,7 +308,9 @@ builtins text_methods() {
       {"rjust", rjust, "width fillchar", 1},
       {"center", center, "width fillchar", 1},
       {"zfill", zfill, "width", 1},
+      {"expandtabs", expandtabs, "tabsize"},
       {"format", format, "*"},
+      {"format_map", format_map, "mapping", 1},
   };
   return rows;
 }

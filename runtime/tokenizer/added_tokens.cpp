@@ -67,7 +67,7 @@ void added_tokens::cut(std::string_view text, bool parse_special,
     at = end;
     if (token.single_word && (ends_in_word(text, begin) || starts_word(text, end))) continue;
     if (token.lstrip) begin = without_space_before(text, begin, last);
-    if (token.rstrip) at = end = without_space_after(text, end);
+    if (token.rstrip) end = without_space_after(text, end);  // tokens in there are found as well
     text_until(begin);
     out.push_back({begin, end, token.id});
     last = end;

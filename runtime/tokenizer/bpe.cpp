@@ -1,6 +1,7 @@
 #include "runtime/tokenizer/bpe.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "runtime/tokenizer/utf8.hpp"
@@ -11,11 +12,6 @@ namespace {
 constexpr uint32_t none = UINT32_MAX;
 constexpr size_t affix_bytes_max = 64;
 using scratch = bpe::scratch;
-
-// The order of a heap whose front is the lowest rank, and of equal ranks the leftmost.
-bool later(const scratch::candidate& a, const scratch::candidate& b) {
-  return a.rank != b.rank ? a.rank > b.rank : a.left > b.left;
-}
 
 void add(uint32_t id, scratch& s) {
   auto at = uint32_t(s.symbols.size());
@@ -56,7 +52,29 @@ result<bpe> bpe::make(const vocabulary& v, bpe_options options, std::span<const 
       return fail("merge {} names or makes a token that the vocabulary lacks", rank);
     if (!v.is_control(*id)) model.merges_.set(*left_id, *right_id, {rank, *id});
   }
+  model.neighbours_ = model.neighbours_in(merges);
   return model;
+}
+
+// What a merge joins are two texts, so at its seam stand a last and a first character. That holds
+// only while texts are made of characters, not of byte tokens or with something put around them.
+neighbours bpe::neighbours_in(std::span<const text_pair> merges) const {
+  if (!options_.continuing_prefix.empty() || !options_.end_suffix.empty()) return {};
+  auto whole = [this](uint32_t id) {
+    return id == options_.unk || std::ranges::find(byte_ids_, id) != byte_ids_.end();
+  };
+  std::vector<std::pair<uint32_t, uint32_t>> pairs;
+  for (auto [left, right] : merges) {
+    if (left.empty() || right.empty()) return {};
+    if (left.size() == 6 || right.size() == 6 || options_.unk)
+      if (whole(*vocabulary_->id_of(left)) || whole(*vocabulary_->id_of(right))) return {};
+    size_t last = left.size() - 1;
+    while (last > 0 && (uint8_t(left[last]) & 0xC0) == 0x80) last--;
+    auto a = character_id(left.substr(last), true, false);
+    auto b = character_id(right.substr(0, utf8::at(right, 0).length), true, false);
+    if (a && b) pairs.emplace_back(*a, *b);
+  }
+  return neighbours(std::move(pairs));
 }
 
 std::optional<uint32_t> bpe::character_id(std::string_view c, bool first, bool last) const {
@@ -104,34 +122,40 @@ void bpe::seed(std::string_view word, scratch& s) const {
   if (!s.symbols.empty()) s.symbols.back().next = none;
 }
 
-void bpe::offer(uint32_t left, scratch& s) const {
-  if (left == none || s.symbols[left].next == none) return;
-  uint32_t a = s.symbols[left].id, b = s.symbols[s.symbols[left].next].id;
-  auto m = merges_.find(a, b);
-  if (!m) return;
-  s.heap.push_back({m.rank, left, a, b, m.joined});
-  std::push_heap(s.heap.begin(), s.heap.end(), later);
+merge_table::merge bpe::at(uint32_t left, const scratch& s) const {
+  if (left == none || s.symbols[left].next == none) return {};
+  return merges_.find(s.symbols[left].id, s.symbols[s.symbols[left].next].id);
 }
 
-// Joined symbols keep the left one's place. A candidate whose symbols changed is stale.
-void bpe::merge(scratch& s) const {
+void bpe::offer(uint32_t left, scratch& s) const {
+  auto m = at(left, s);
+  if (!m) return;
+  s.heap.push_back(uint64_t(m.rank) << 32 | left);
+  std::push_heap(s.heap.begin(), s.heap.end(), std::greater<>());
+}
+
+// Joined symbols keep the left one's place. Whoever's pair now has another rank is stale.
+void bpe::merge(uint32_t begin, uint32_t end, scratch& s) const {
   s.heap.clear();
-  for (uint32_t i = 0; i + 1 < s.symbols.size(); i++) offer(i, s);
+  for (uint32_t i = begin; i + 1 < end; i++)
+    if (auto m = at(i, s)) s.heap.push_back(uint64_t(m.rank) << 32 | i);
+  std::make_heap(s.heap.begin(), s.heap.end(), std::greater<>());
   while (!s.heap.empty()) {
-    std::pop_heap(s.heap.begin(), s.heap.end(), later);
-    auto c = s.heap.back();
+    std::pop_heap(s.heap.begin(), s.heap.end(), std::greater<>());
+    uint64_t next = s.heap.back();
     s.heap.pop_back();
     s.steps++;
-    auto& left = s.symbols[c.left];
-    if (left.id != c.left_id || left.next == none) continue;
+    auto place = uint32_t(next);
+    auto m = at(place, s);
+    if (m.rank != next >> 32) continue;
+    auto& left = s.symbols[place];
     auto& right = s.symbols[left.next];
-    if (right.id != c.right_id) continue;
-    left.id = c.joined;
-    right.id = none;
+    left.id = m.joined;
     left.next = right.next;
-    if (left.next != none) s.symbols[left.next].prev = c.left;
+    right = {none, none, none};
+    if (left.next != none) s.symbols[left.next].prev = place;
     offer(left.prev, s);
-    offer(c.left, s);
+    offer(place, s);
   }
 }
 
@@ -140,7 +164,12 @@ void bpe::encode(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& 
     if (auto id = vocabulary_->word_of(word)) return out.push_back(*id);
   }
   seed(word, s);
-  merge(s);
+  auto count = uint32_t(s.symbols.size());
+  for (uint32_t begin = 0, end; begin < count; begin = end) {
+    end = begin + 1;
+    while (end < count && neighbours_.may_join(s.symbols[end - 1].id, s.symbols[end].id)) end++;
+    merge(begin, end, s);
+  }
   for (uint32_t i = s.symbols.empty() ? none : 0; i != none; i = s.symbols[i].next)
     out.push_back(s.symbols[i].id);
 }

@@ -37,12 +37,9 @@ class bpe {
     struct symbol {
       uint32_t id, prev, next;
     };
-    struct candidate {
-      uint32_t rank, left, left_id, right_id, joined;
-    };
     std::pmr::vector<symbol> symbols;  // a linked list; joined ones leave it
-    std::pmr::vector<candidate> heap;
-    uint64_t steps = 0;  // candidates looked at, for whoever measures
+    std::pmr::vector<uint64_t> heap;   // a merge's rank, then its left symbol: the least is next
+    uint64_t steps = 0;                // candidates looked at, for whoever measures
   };
   /// O(n log n) in the length of the word.
   void encode(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& out) const;
@@ -52,12 +49,16 @@ class bpe {
   std::optional<uint32_t> character_id(std::string_view c, bool first, bool last) const;
   bool add_bytes(std::string_view c, scratch& s) const;
   void seed(std::string_view word, scratch& s) const;
+  /// What joins the symbol at `left` with the next one.
+  merge_table::merge at(uint32_t left, const scratch& s) const;
   void offer(uint32_t left, scratch& s) const;
-  void merge(scratch& s) const;
+  void merge(uint32_t begin, uint32_t end, scratch& s) const;
+  neighbours neighbours_in(std::span<const text_pair> merges) const;
 
   const vocabulary* vocabulary_;
   bpe_options options_;
   merge_table merges_;
+  neighbours neighbours_;
   std::array<uint32_t, 512> short_ids_;  // of the characters that byte-level texts consist of
   std::array<uint32_t, 256> byte_ids_;   // of <0x00> to <0xFF>
 };

@@ -120,11 +120,9 @@ struct run::visitor {
   void operator()(const strip& s);
   void operator()(const replace& r);
   void operator()(const metaspace& m) {
-    std::string_view text = token;
-    if (mine().tokens == 0 && m.strips_first && text.starts_with(m.replacement))
-      text.remove_prefix(m.replacement.size());
+    bool first = mine().tokens == 0 && m.drops_in_first;
     std::pmr::string spaced(memory());
-    append_replaced(text, m.replacement, " ", spaced);
+    append_replaced(token, m.replacement, first ? "" : " ", spaced);
     next(spaced);
   }
   void operator()(const wordpiece& w);

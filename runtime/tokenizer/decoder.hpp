@@ -26,7 +26,7 @@ struct replace {
 };
 struct metaspace {
   std::string replacement;
-  bool strips_first;
+  bool drops_in_first;  // all of the first token's, not only the leading one
 };
 struct wordpiece {
   std::string prefix;

@@ -28,7 +28,6 @@ result<void> add_tokens(std::vector<added_token_entry> entries, tokenizer_parts&
     auto kind = token.special ? vocabulary::kind::control : vocabulary::kind::word;
     auto added = parts.tokens.add(token.id, token.text, kind);
     if (!added) return fail("added_tokens: {}", added.why().text);
-    parts.mark_literal(token.id);
     if (is_normalized) {
       auto text = normalized(token.text, parts);
       if (!text) return text.why();

@@ -1,5 +1,6 @@
 #include "runtime/tokenizer/merge_table.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace lethe {
@@ -10,6 +11,14 @@ merge_table::merge_table(size_t merges)
 void merge_table::set(uint32_t left, uint32_t right, merge m) noexcept {
   uint64_t k = key(left, right);
   slots_[place(k)] = {k, m};
+}
+
+neighbours::neighbours(std::vector<std::pair<uint32_t, uint32_t>> pairs) : known_(true) {
+  std::ranges::sort(pairs);
+  auto twice = std::ranges::unique(pairs);
+  pairs.erase(twice.begin(), twice.end());
+  pairs_ = merge_table(pairs.size());
+  for (auto [left, right] : pairs) pairs_.set(left, right, {0, 0});
 }
 
 }  // namespace lethe

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace lethe {
@@ -37,6 +38,21 @@ class merge_table {
   }
   std::vector<slot> slots_;  // a power of two, at most half full
   int shift_;
+};
+
+/// Pairs that may ever stand inside of one token: a text falls apart wherever none does, and
+/// what is joined on one side does not touch the other.
+class neighbours {
+ public:
+  neighbours() = default;  // any two
+  explicit neighbours(std::vector<std::pair<uint32_t, uint32_t>> pairs);
+  bool may_join(uint32_t left, uint32_t right) const noexcept {
+    return !known_ || bool(pairs_.find(left, right));
+  }
+
+ private:
+  merge_table pairs_;
+  bool known_ = false;
 };
 
 }  // namespace lethe

@@ -115,9 +115,9 @@ bool is_chinese(char32_t c) {
 
 void append_cleaned(const bert& b, char32_t c, std::pmr::string& out) {
   if (b.clean_text) {
-    bool blank = c == '\t' || c == '\n' || c == '\r' || unicode::is_white_space(c);
-    if (c == 0 || c == 0xFFFD || (!blank && unicode::is_other(c))) return;
-    if (blank) c = ' ';
+    bool kept = c == '\t' || c == '\n' || c == '\r';  // controls, but blanks as well
+    if (c == 0 || c == 0xFFFD || (!kept && unicode::is_other(c))) return;
+    if (unicode::is_white_space(c)) c = ' ';
   }
   bool alone = b.chinese_chars && is_chinese(c);
   if (alone) out.push_back(' ');

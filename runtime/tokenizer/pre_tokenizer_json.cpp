@@ -89,7 +89,8 @@ result<void> read_punctuation(object o, all& out) {
 }
 
 result<void> read_whitespace(all& out) {
-  auto words = pattern::regex(R"(\w+|[^\w\s]+)");
+  // These words may hold the joiners U+200C and U+200D, as nowhere else.
+  auto words = pattern::regex(R"([\w\x{200C}\x{200D}]+|[^\w\s\x{200C}\x{200D}]+)");
   if (!words) return words.why();
   out.emplace_back(pre_tokenizers::split{*std::move(words), behavior::removed, true});
   return {};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/result.hpp"
+#include "runtime/tokenizer/merge_table.hpp"
 #include "runtime/tokenizer/vocabulary.hpp"
 
 namespace lethe {
@@ -26,8 +27,10 @@ class score_bpe {
       uint32_t begin, length, prev, next;
     };
     struct candidate {
-      float score;
-      uint32_t left, length;
+      uint64_t order;  // by score, then by place: the least is next
+      uint32_t length;
+      uint32_t left() const { return uint32_t(order); }
+      bool operator>(const candidate& other) const { return order > other.order; }
     };
     std::pmr::vector<symbol> symbols;  // a linked list; joined ones have length 0
     std::pmr::vector<candidate> heap;
@@ -37,11 +40,12 @@ class score_bpe {
  private:
   score_bpe(const vocabulary& v, std::vector<float> scores, std::optional<uint32_t> unk);
   void offer(uint32_t left, std::string_view text, scratch& s) const;
-  void merge(std::string_view text, scratch& s) const;
+  void merge(std::string_view text, uint32_t begin, uint32_t end, scratch& s) const;
   void write(std::string_view symbol, std::pmr::vector<uint32_t>& out) const;
 
   const vocabulary* vocabulary_;
   std::vector<float> scores_;
+  neighbours neighbours_;  // of code points
   std::optional<uint32_t> unk_;
   std::array<uint32_t, 256> byte_ids_;
 };

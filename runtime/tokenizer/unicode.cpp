@@ -169,7 +169,11 @@ bool is_punctuation(char32_t c) noexcept {
 
 bool is_other(char32_t c) noexcept { return category_of(c) == category::other; }
 
+// UTS #18: alphabetic, also where a symbol is (letters in circles and squares), and the joiners.
 bool is_word(char32_t c) noexcept {
+  bool enclosed = (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+                  (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+  if (enclosed || c == 0x200C || c == 0x200D) return true;
   category is = category_of(c);
   return is == category::letter || is == category::mark || is == category::mark_nonspacing ||
          is == category::number || is == category::connector;

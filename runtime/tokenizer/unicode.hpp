@@ -17,7 +17,7 @@ bool is_nonspacing_mark(char32_t c) noexcept;  // Mn
 bool is_number(char32_t c) noexcept;           // N
 bool is_punctuation(char32_t c) noexcept;      // P
 bool is_other(char32_t c) noexcept;            // Cc, Cf, Co, Cs
-bool is_word(char32_t c) noexcept;             // what \w means in published patterns
+bool is_word(char32_t c) noexcept;             // what stands beside a single_word token
 /// Simple lower case; U+0130 becomes "i" and a combining dot.
 void append_lower(char32_t c, std::pmr::string& out);
 

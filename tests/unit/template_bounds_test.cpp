@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include "runtime/template/bounds.hpp"
 #include "template_render.hpp"
@@ -67,6 +68,60 @@ TEST(TemplateBounds, RefusesDeepRecursion) {
   expect_refused(repeated("{% if 1 %}", 5000) + repeated("{% endif %}", 5000), "nested");
   expect_refused("{{ a" + repeated("|upper", 5000) + " }}", "nested");
   expect_refused("{% set " + repeated("(", 200) + "a" + repeated(")", 200) + " = 1 %}", "nested");
+}
+
+struct deep_job {
+  std::string source;
+  outcome got;
+};
+
+/// Renders on a thread with as little stack as a small server gives one.
+outcome rendered_on_small_stack(std::string_view source) {
+  size_t stack = size_t{512} << 10;
+#ifdef LETHE_SANITIZED
+  stack *= 8;  // frames with red zones, and nothing inlined in tests
+#endif
+  deep_job job{std::string(source), {}};
+  pthread_attr_t with;
+  pthread_attr_init(&with);
+  EXPECT_EQ(pthread_attr_setstacksize(&with, stack), 0);
+  pthread_t thread;
+  const auto run = [](void* at) -> void* {
+    auto& here = *static_cast<deep_job*>(at);
+    here.got = render(here.source);
+    return nullptr;
+  };
+  EXPECT_EQ(pthread_create(&thread, &with, run, &job), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&with);
+  return job.got;
+}
+
+TEST(TemplateBounds, ReachesItsDepthOnASmallStack) {
+  const std::string knot = "{% set l = [1] %}{% do l.append(l) %}";
+  for (const std::string source :
+       {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{% macro f(a, b=1) %}{% for i in [1] %}{% if i %}{{ [f(a=i)|string ~ '']|first }}{% endif "
+        "%}"
+        "{% endfor %}{% endmacro %}{{ f() }}",
+        "{% for i in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+        "{% macro f() %}{{ caller() }}{% endmacro %}"
+        "{% macro g() %}{% call f() %}{{ g() }}{% endcall %}{% endmacro %}{{ g() }}",
+        "{% macro f() %}{% filter upper %}{% set x %}{{ f() }}{% endset %}{{ x }}{% endfilter %}"
+        "{% endmacro %}{{ f() }}",
+        "{% macro f() %}{% with a = f() %}{{ a }}{% endwith %}{% endmacro %}{{ f() }}",
+        "{% set n = namespace() %}{% macro f() %}{{ n.f() }}{% endmacro %}{% set n.f = f %}{{ f() "
+        "}}",
+        "{% macro f() %}{{ (f() if true else 1) and 2 }}{% endmacro %}{{ f() }}"}) {
+    EXPECT_NE(rendered_on_small_stack(source).why.find("more than 800 nested"), std::string::npos)
+        << source << rendered_on_small_stack(source).why;
+  }
+  for (const char* use : {"{{ l }}", "{{ l | tojson }}"}) {
+    EXPECT_NE(rendered_on_small_stack(knot + use).why.find("nested"), std::string::npos) << use;
+  }
+  const outcome deep = rendered_on_small_stack(
+      "{% macro f(n) %}{{ n }}{% if n %} {{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(190) }}");
+  EXPECT_TRUE(deep.text.ends_with(" 1 0")) << deep.why;
 }
 
 TEST(TemplateBounds, EndsOnValuesThatHoldThemselves) {

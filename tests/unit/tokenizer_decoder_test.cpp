@@ -54,12 +54,13 @@ TEST(Decoder, NeverEmitsHalfACharacter) {
   EXPECT_EQ(pieces, (std::vector<std::string>{"a", "", "", "", "\U0001F999", "", "\uFFFD"}));
 }
 
-TEST(Decoder, MetaspaceDropsTheFirstSpace) {
+TEST(Decoder, MetaspaceDropsTheFirstTokensSpaces) {
   EXPECT_EQ(
       text_of(R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always"})", {"▁a", "▁b"}),
       "a b");
-  EXPECT_EQ(text_of(R"({"type":"Metaspace","replacement":"▁","add_prefix_space":true})", {"▁▁a"}),
-            " a");
+  EXPECT_EQ(
+      text_of(R"({"type":"Metaspace","replacement":"▁","add_prefix_space":true})", {"▁▁a", "▁▁b"}),
+      "a  b");
   EXPECT_EQ(
       text_of(R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"never"})", {"▁a", "▁b"}),
       " a b");
@@ -108,15 +109,15 @@ TEST(Decoder, RefusesWhatItDoesNotKnowAndOrdersWithoutSense) {
   EXPECT_NE(sample::refusal(w.json()).find("WordPiece after Fuse"), std::string::npos);
 }
 
-TEST(Decoder, AddedTokensReadAsTheyAreSpelled) {
+TEST(Decoder, AddedTokensPassTheDecoderLikeAnyOther) {
   sample::words w;
   w.vocab = {"<unk>", "Ġa"};
   w.decoder = R"({"type":"ByteLevel"})";
   w.added_tokens = R"([{"id":2,"content":"<｜end▁é｜>","special":true},
                        {"id":3,"content":"é","special":false}])";
   auto t = sample::made(w.json());
-  EXPECT_EQ(decoded(t, {1, 2, 3, 1}), " a<｜end▁é｜>é a");
-  EXPECT_EQ(decoded(t, {1, 2, 3, 99}, true), " aé");
+  EXPECT_EQ(decoded(t, {1, 2, 3, 1}), " a<｜end▁é｜>\uFFFD a");
+  EXPECT_EQ(decoded(t, {1, 2, 3, 99}, true), " a\uFFFD");
 }
 
 TEST(Decoder, TellsTheBytesOfEachTokenInTheMiddleOfAText) {

@@ -40,10 +40,35 @@ TEST(Pattern, ReadsOnigurumasDialect) {
   EXPECT_EQ(matches(R"((?i:'LL)\p{L}++)", "'llx"), (texts{"'llx"}));
 }
 
+TEST(Pattern, JoinsAndIntersectsSets) {
+  EXPECT_EQ(matches("[a[bc]]+", "xabcx"), (texts{"abc"}));
+  EXPECT_EQ(matches(R"([^(\s|[.,!?])]+)", "a(b c.d"), (texts{"a", "b", "c", "d"}));
+  EXPECT_EQ(matches("[[a-c][^x-z]]+", "axyzbd"), (texts{"a", "bd"}));
+  EXPECT_EQ(matches("[^[^a-c]]+", "xabcx"), (texts{"abc"}));
+  EXPECT_EQ(matches(R"([\p{L}&&[^\p{Han}]]+)", "ab\u4E2D\u00E9"), (texts{"ab", "\u00E9"}));
+  EXPECT_EQ(matches("[a-d&&[^b]&&[^c]]+", "abcda"), (texts{"a", "da"}));
+  EXPECT_EQ(matches("[^a-d&&b-e]+", "abea"), (texts{"a", "ea"}));
+  EXPECT_EQ(matches(R"([^\W\d]+)", "a1_b"), (texts{"a", "_b"}));
+  EXPECT_EQ(matches(R"([\w-]+)", "a-b c"), (texts{"a-b", "c"}));
+  EXPECT_EQ(matches(R"([x[+-]a]+)", "x+,-a"), (texts{"x+", "-a"}));
+  EXPECT_EQ(matches(R"([\x{61}-\x{63}\u0064]+)", "abcde"), (texts{"abcd"}));
+}
+
+TEST(Pattern, ReadsRubysEscapesAndOptions) {
+  EXPECT_EQ(matches(R"(\u0061\v)", "a\v a\n"), (texts{"a\v"}));
+  EXPECT_EQ(matches("(?m:a.b)", "a\nb"), (texts{"a\nb"}));
+  EXPECT_EQ(matches("(?mi-x:A.)", "a\n"), (texts{"a\n"}));
+  EXPECT_EQ(matches("a{,2}b", "aaab"), (texts{"aab"}));
+  EXPECT_EQ(matches(R"(\be\u0301\b)", "e\u0301 e\u0301s"), (texts{"e\u0301"}));
+  EXPECT_EQ(matches(R"(\Bb)", "ab b"), (texts{"b"}));
+}
+
 TEST(Pattern, RefusesByNameWhatItCannotSay) {
   auto why = [](std::string_view e) { return pattern::regex(e).why().text; };
-  EXPECT_NE(why(R"([\p{L}&&[^\p{Han}]])").find("&&"), std::string::npos);
-  EXPECT_NE(why("[a[bc]]").find("set inside a set"), std::string::npos);
+  EXPECT_NE(why("[&&a]").find("nothing before &&"), std::string::npos);
+  EXPECT_NE(why("[a[bc]").find("without its ]"), std::string::npos);
+  EXPECT_NE(why(std::string(30, '[') + "a" + std::string(30, ']')).find("nested"),
+            std::string::npos);
   EXPECT_NE(why("(a").find("does not compile"), std::string::npos);
   EXPECT_NE(why("a\\").find("backslash"), std::string::npos);
   EXPECT_NE(why(std::string(70'000, 'a')).find("65536"), std::string::npos);

@@ -67,6 +67,9 @@ TEST(Unicode, KnowsItsCategories) {
   EXPECT_TRUE(unicode::is_word(0x4E00));  // inside a range that the data names by its ends
   EXPECT_TRUE(unicode::is_word(0x9FFF));
   EXPECT_FALSE(unicode::is_word(0x2F));
+  EXPECT_TRUE(unicode::is_word(0x200D));  // joins the parts of a family
+  EXPECT_TRUE(unicode::is_word(0x24D0));  // "a" in a circle: alphabetic, but a symbol
+  EXPECT_FALSE(unicode::is_word(0x24FF));
 }
 
 TEST(Utf8, TakesOnlyTheShortestFormOfScalarValues) {

@@ -1,0 +1,132 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "runtime/tokenizer/bpe.hpp"
+#include "runtime/tokenizer/score_bpe.hpp"
+
+// Both ways to join pairs against the plain one: look at all neighbours, join the best, again.
+namespace lethe {
+namespace {
+
+using ids = std::vector<uint32_t>;
+using texts = std::vector<std::string>;
+
+const texts characters = {"a", "b", "c", "\u2581", "\u00E9", "\u4E2D"};
+
+template <class Model>
+ids encoded(const Model& model, std::string_view word) {
+  typename Model::scratch scratch(std::pmr::get_default_resource());
+  std::pmr::vector<uint32_t> out;
+  model.encode(word, scratch, out);
+  return {out.begin(), out.end()};
+}
+
+/// Joins neighbours as long as `rank` knows a pair; the lowest rank first, then the leftmost.
+template <class Rank>
+texts joined(texts parts, Rank rank) {
+  for (;;) {
+    double best = INFINITY;
+    size_t at = 0;
+    for (size_t i = 0; i + 1 < parts.size(); i++) {
+      double here = rank(parts[i], parts[i + 1]);
+      if (here < best) best = here, at = i;
+    }
+    if (best == INFINITY) return parts;
+    parts[at] += parts[at + 1];
+    parts.erase(parts.begin() + int64_t(at) + 1);
+  }
+}
+
+struct sample {
+  explicit sample(uint32_t seed, size_t size) : random(seed) {
+    for (auto& c : characters) add(c);
+    while (merges.size() < size) {
+      std::string left = tokens[random() % tokens.size()], right = tokens[random() % tokens.size()];
+      if (left.size() + right.size() > 12) continue;
+      add(left + right);
+      merges.emplace_back(left, right);
+    }
+  }
+  void add(const std::string& text) {
+    if (v.id_of(text)) return;
+    EXPECT_TRUE(v.add(v.size(), text));
+    tokens.push_back(text);
+  }
+  texts word() {
+    texts out(random() % 40);
+    for (auto& c : out) c = characters[random() % characters.size()];
+    return out;
+  }
+  std::mt19937 random;
+  vocabulary v;
+  texts tokens;
+  std::vector<std::pair<std::string, std::string>> merges;
+};
+
+std::string whole(const texts& parts) {
+  std::string all;
+  for (auto& part : parts) all += part;
+  return all;
+}
+
+TEST(Bpe, JoinsAsThePlainWayDoes) {
+  for (uint32_t seed = 0; seed < 40; seed++) {
+    sample s(seed, 4 + seed % 20);
+    std::vector<bpe::text_pair> pairs;
+    for (auto& [left, right] : s.merges) pairs.push_back({left, right});
+    auto model = bpe::make(s.v, {}, pairs);
+    ASSERT_TRUE(model);
+    auto rank = [&](const std::string& a, const std::string& b) {
+      double found = INFINITY;  // of a pair that is named twice the later rank counts
+      for (size_t i = 0; i < s.merges.size(); i++)
+        if (s.merges[i] == std::pair(a, b)) found = double(i);
+      return found;
+    };
+    for (int round = 0; round < 30; round++) {
+      texts word = s.word();
+      ids wanted;
+      for (auto& part : joined(word, rank)) wanted.push_back(*s.v.id_of(part));
+      EXPECT_EQ(encoded(*model, whole(word)), wanted) << whole(word);
+    }
+  }
+}
+
+TEST(ScoreBpe, JoinsAsThePlainWayDoes) {
+  for (uint32_t seed = 0; seed < 40; seed++) {
+    sample s(seed, 4 + seed % 20);
+    std::vector<float> scores;
+    for (size_t i = 0; i < s.tokens.size(); i++)
+      scores.push_back(float(int(s.random() % 9)) / 2 - 2);  // both signs, and equal ones
+    auto model = score_bpe::make(s.v, scores, {});
+    ASSERT_TRUE(model);
+    auto rank = [&](const std::string& a, const std::string& b) {
+      auto id = s.v.id_of(a + b);
+      return id ? -double(scores[*id]) : INFINITY;
+    };
+    for (int round = 0; round < 30; round++) {
+      texts word = s.word();
+      ids wanted;
+      for (auto& part : joined(word, rank)) wanted.push_back(*s.v.id_of(part));
+      EXPECT_EQ(encoded(*model, whole(word)), wanted) << whole(word);
+    }
+  }
+}
+
+// Its text ends in the character ">", but what joins is the byte.
+TEST(Bpe, JoinsByteTokensWhereAMergeNamesThem) {
+  vocabulary v;
+  for (auto text : {"a", "<0xC3>", "<0xA9>", "<0xC3><0xA9>", "a<0xC3><0xA9>"})
+    ASSERT_TRUE(v.add(v.size(), text));
+  for (uint32_t b = 0; b < 256; b++) {
+    if (b == 0xC3 || b == 0xA9) continue;
+    ASSERT_TRUE(v.add(v.size(), fmt::format("<0x{:02X}>", b)));
+  }
+  std::vector<bpe::text_pair> merges = {{"<0xC3>", "<0xA9>"}, {"a", "<0xC3><0xA9>"}};
+  auto model = bpe::make(v, {.byte_fallback = true}, merges);
+  ASSERT_TRUE(model);
+  EXPECT_EQ(encoded(*model, "a\u00E9"), (ids{4}));
+}
+
+}  // namespace
+}  // namespace lethe
