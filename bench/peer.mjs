@@ -22,14 +22,13 @@ const promptOf = (stream, count) =>
 const greedy = {temperature: 0};
 
 async function decodeOne(sequence, stream, count) {
-  const ids = [];
-  let first = 0;
+  const ids = [], times = [];
   for await (const id of sequence.evaluate(promptOf(stream, promptTokens), greedy)) {
-    if (ids.length === 0) first = performance.now();
+    times.push(performance.now());
     ids.push(id);
     if (ids.length > count) break;
   }
-  return {first, last: performance.now(), ids};
+  return {times, ids};
 }
 
 const sequences = Array.from({length: streams}, () => context.getSequence());
@@ -44,11 +43,11 @@ if (what === "prefill") {
   done = tokens;
 } else {
   const runs = await Promise.all(sequences.map((s, i) => decodeOne(s, i, tokens)));
-  const begin = Math.max(...runs.map((r) => r.first));
-  const end = Math.min(...runs.map((r) => r.last));
-  // All streams produce tokens between the last one's first token and the first one's last.
+  // Between the last one's first token and the first one's last, all streams make tokens.
+  const begin = Math.max(...runs.map((r) => r.times[0]));
+  const end = Math.min(...runs.map((r) => r.times.at(-1)));
   seconds = (end - begin) / 1000;
-  done = tokens * streams;
+  done = runs.flatMap((r) => r.times).filter((t) => begin < t && t <= end).length;
   ids = runs[0].ids;
 }
 console.log(JSON.stringify({peer: "llama.cpp", what, tokens: done, seconds,

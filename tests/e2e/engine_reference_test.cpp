@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "tests/e2e/engine_run.hpp"
+#include "tests/unit/parallel_grid_run.hpp"
 
 namespace lethe::e2e {
 namespace {
@@ -75,12 +76,16 @@ constexpr const char* models[] = {"models/llama-tiny", "models/llama-tiny-f16",
                                   "models/llama-tiny-sharded", "models/qwen2-tiny",
                                   "models/qwen3-tiny"};
 
-struct case_of {
-  cut ranks;
-  uint32_t page, chunk, step;
-};
+constexpr uint32_t pages[] = {1, 16, 64}, chunks[] = {1, 7, 64};
+constexpr cut cuts[] = {{1, 1}, {1, 2}, {2, 1}, {2, 2}};
 
-class Reference : public testing::TestWithParam<const char*> {};
+std::string named(const std::filesystem::path& path, cut ranks, uint32_t page, uint32_t chunk) {
+  return path.string() + " T" + std::to_string(ranks.tensor) + " P" +
+         std::to_string(ranks.pipeline) + " page " + std::to_string(page) + " chunk " +
+         std::to_string(chunk);
+}
+
+class Reference : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Reference, HoldsForEveryCutPageChunkAndCompany) {
   auto root = vectors();
@@ -95,14 +100,11 @@ TEST_P(Reference, HoldsForEveryCutPageChunkAndCompany) {
   for (const auto& path : paths) {
     auto m = open(path);
     std::vector<answered> first;
-    for (uint32_t tensor : {1, 2})
-      for (uint32_t pipeline : {1, 2})
-        for (auto [page, chunk] : {std::pair{1u, 1u}, {16u, 7u}, {64u, 64u}}) {
-          engine_config c =
-              small({.ranks = {tensor, pipeline}, .page_tokens = page, .chunk_tokens = chunk});
-          auto e = start(m, c);
-          std::string where = path.string() + " T" + std::to_string(tensor) + " P" +
-                              std::to_string(pipeline) + " page " + std::to_string(page);
+    for (cut ranks : cuts)
+      for (uint32_t page : pages)
+        for (uint32_t chunk : chunks) {
+          auto e = start(m, small({.ranks = ranks, .page_tokens = page, .chunk_tokens = chunk}));
+          std::string where = named(path, ranks, page, chunk);
           // Alone, then sixteen together.
           std::vector<answered> alone;
           for (const auto& a : asks) alone.push_back(run_all(*e, {a}, m.vocab())[0]);
@@ -121,7 +123,41 @@ TEST_P(Reference, HoldsForEveryCutPageChunkAndCompany) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Published, Reference, testing::ValuesIn(models), [](const auto& p) {
+/// What the ranks compute, before any sampler: all logits of all positions.
+void expect_all_logits(const lethe::testing::logit_rows& got, const reference& want, uint32_t vocab,
+                       const std::string& where) {
+  ASSERT_EQ(got.size() * vocab, want.logits.size()) << where;
+  float largest = 0;
+  for (float logit : want.logits) largest = std::max(largest, std::fabs(logit));
+  for (size_t i = 0; i < want.logits.size(); ++i)
+    ASSERT_NEAR(got[i / vocab][i % vocab], want.logits[i], 1e-4 * largest) << where << " at " << i;
+}
+
+TEST_P(Reference, EveryLogitOfEveryPosition) {
+  auto root = vectors();
+  if (root.empty()) GTEST_SKIP() << "no shared vectors";
+  auto folder = root / GetParam();
+  auto all = references_of(folder);
+  std::vector<lethe::testing::prompt> prompts;
+  for (const auto& r : all) prompts.push_back(r.prompt);
+  for (const auto& path : {folder, root / "gguf" / (folder.filename().string() + ".gguf")}) {
+    auto m = open(path);
+    std::vector<lethe::testing::logit_rows> first;
+    for (cut ranks : cuts)
+      for (uint32_t page : pages)
+        for (uint32_t chunk : chunks) {
+          auto got = lethe::testing::run(m.weights(), prompts,
+                                         {.ranks = ranks, .page_tokens = page, .chunk = chunk});
+          std::string where = named(path, ranks, page, chunk);
+          for (size_t i = 0; i < all.size(); ++i)
+            expect_all_logits(got[i], all[i], m.vocab(), where);
+          if (first.empty()) first = got;
+          EXPECT_TRUE(got == first) << where << ": not the bits of the first cut";
+        }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, Reference, ::testing::ValuesIn(models), [](const auto& p) {
   std::string n = std::filesystem::path(p.param).filename();
   std::replace(n.begin(), n.end(), '-', '_');
   return n;
