@@ -1,0 +1,44 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "actors/cli/commands.hpp"
+#include "actors/cli/config_picture.hpp"
+#include "runtime/config/check_config.hpp"
+#include "runtime/config/reference.hpp"
+
+namespace lethe {
+
+namespace {
+
+int check(const std::string& file) {
+  auto checked = check_config(file, machine::here());
+  for (const auto& problem : checked.config.problems()) fmt::print(stderr, "{}\n", problem);
+  if (!checked.good()) {
+    fmt::print(stderr, "lethe: {}: {} problem{}, nothing was started\n", file,
+               checked.config.problems().size(), checked.config.problems().size() == 1 ? "" : "s");
+    return 1;
+  }
+  print_cluster(checked);
+  return 0;
+}
+
+}  // namespace
+
+void add_config(CLI::App& app, int& exit_code) {
+  auto* config = app.add_subcommand("config", "Understand a cluster file without starting it");
+  config->require_subcommand(1);
+  auto file = std::make_shared<std::string>();
+  auto* checks = config->add_subcommand(
+      "check", "What would run where, what it needs, and all that is wrong with the file");
+  checks->add_option("FILE", *file, "the cluster's TOML file")->required();
+  checks->footer("Example:\n  lethe config check configs/one.toml");
+  checks->callback([=, &exit_code] { exit_code = check(*file); });
+  auto* keys = config->add_subcommand("keys", "Every key of a cluster file, with its default");
+  keys->callback([&exit_code] {
+    fmt::print("{}", config_reference());
+    exit_code = 0;
+  });
+}
+
+}  // namespace lethe

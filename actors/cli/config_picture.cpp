@@ -1,0 +1,96 @@
+#include "actors/cli/config_picture.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/config/quantity.hpp"
+#include "runtime/config/toml_mapper.hpp"
+
+namespace lethe {
+
+namespace {
+
+const char* profile_name(schema::Profile p) {
+  switch (p) {
+    case schema::Profile::STRICT:
+      return "strict";
+    case schema::Profile::SESSION:
+      return "session";
+    case schema::Profile::LAB:
+      return "lab";
+  }
+  return "?";
+}
+
+std::string model_text(const checked_config& c) {
+  std::string path = c.config.resolve(c.config.get().getModel().getPath().cStr()).string();
+  if (!c.model) return path;
+  return fmt::format("{} ({}, {} layers, {} heads, {} in memory)", path, c.model->shape.family,
+                     c.model->shape.layers, c.model->shape.heads,
+                     bytes_text(c.model->weight_bytes));
+}
+
+std::string host_text(const placed_host& h) {
+  if (h.on_gpus()) return fmt::format("{} GPUs of {}", h.gpus, bytes_text(h.gpu_memory));
+  return fmt::format("{} core{}, {}", h.cores, h.cores == 1 ? "" : "s", bytes_text(h.memory));
+}
+
+std::string rank_text(const checked_config& c, size_t i) {
+  const auto& r = c.layout.ranks[i];
+  const auto& host = c.layout.hosts[r.host];
+  std::string on = host.on_gpus()
+                       ? fmt::format("GPU {}", r.gpu)
+                       : fmt::format("{} thread{}", r.threads, r.threads == 1 ? "" : "s");
+  std::string text = fmt::format("stage {} rank {}  {}", r.stage, r.tensor_rank, on);
+  if (c.needs.empty()) return text;
+  return text + fmt::format("  {} weights{}, {} keys and values", bytes_text(c.needs[i].weights),
+                            host.on_gpus() ? "" : " (of the host's one copy)",
+                            bytes_text(c.needs[i].kv));
+}
+
+/// The ranks of a host, grouped by engine.
+std::vector<std::vector<size_t>> engines_on(const cluster_layout& layout, uint32_t host) {
+  std::vector<std::vector<size_t>> engines;
+  for (size_t i = 0; i < layout.ranks.size(); ++i) {
+    if (layout.ranks[i].host != host) continue;
+    if (engines.empty() || layout.ranks[engines.back()[0]].engine != layout.ranks[i].engine)
+      engines.emplace_back();
+    engines.back().push_back(i);
+  }
+  return engines;
+}
+
+void print_host(const checked_config& c, uint32_t host, bool last_host) {
+  const auto& h = c.layout.hosts[host];
+  const char* stem = last_host ? "   " : "│  ";
+  fmt::print("{} host {}  {}  {}\n", last_host ? "└─" : "├─", h.name, h.address, host_text(h));
+  auto engines = engines_on(c.layout, host);
+  if (engines.empty()) fmt::print("{}└─ no engine\n", stem);
+  for (size_t e = 0; e < engines.size(); ++e) {
+    bool last_engine = e + 1 == engines.size();
+    fmt::print("{}{} engine {}\n", stem, last_engine ? "└─" : "├─",
+               c.layout.ranks[engines[e][0]].engine);
+    for (size_t r = 0; r < engines[e].size(); ++r)
+      fmt::print("{}{}{} {}\n", stem, last_engine ? "   " : "│  ",
+                 r + 1 == engines[e].size() ? "└─" : "├─", rank_text(c, engines[e][r]));
+  }
+}
+
+}  // namespace
+
+void print_cluster(const checked_config& c) {
+  auto config = c.config.get();
+  auto e = config.getEngines();
+  fmt::print("{}  profile {}\n", config.getName().cStr(), profile_name(config.getProfile()));
+  fmt::print("│  model {}\n", model_text(c));
+  fmt::print("│  {} engine{} of tensor {} × pipeline {}\n", e.getCount(),
+             e.getCount() == 1 ? "" : "s", e.getTensor(), e.getPipeline());
+  if (config.getListen().getApi().size())
+    fmt::print("│  listening api http://{}\n", config.getListen().getApi().cStr());
+  if (config.getListen().getMetrics().size())
+    fmt::print("│  listening metrics http://{}\n", config.getListen().getMetrics().cStr());
+  for (uint32_t h = 0; h < c.layout.hosts.size(); ++h)
+    print_host(c, h, h + 1 == c.layout.hosts.size());
+  for (const auto& note : c.layout.notes) fmt::print("note: {}\n", note);
+}
+
+}  // namespace lethe

@@ -1,0 +1,157 @@
+#include "runtime/config/check_config.hpp"
+
+#include <arpa/inet.h>
+
+#include <charconv>
+
+#include "runtime/config/quantity.hpp"
+#include "runtime/model/dtype_name.hpp"
+
+namespace lethe {
+
+namespace {
+
+/// ADDRESS:PORT with a numeric address; says whether it is loopback.
+struct listener {
+  bool valid = false, loopback = false;
+};
+
+listener parse_listener(std::string_view text) {
+  size_t colon = text.rfind(':');
+  if (colon == text.npos) return {};
+  std::string address(text.substr(0, colon));
+  uint16_t port = 0;
+  auto [rest, wrong] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
+  if (wrong != std::errc() || rest != text.data() + text.size()) return {};
+  in_addr four{};
+  if (inet_pton(AF_INET, address.c_str(), &four) == 1)
+    return {true, (ntohl(four.s_addr) >> 24) == 127};
+  in6_addr six{};
+  if (address.size() > 2 && address.front() == '[' && address.back() == ']' &&
+      inet_pton(AF_INET6, address.substr(1, address.size() - 2).c_str(), &six) == 1)
+    return {true, bool(IN6_IS_ADDR_LOOPBACK(&six))};
+  return {};
+}
+
+void check_listeners(cluster_config& config) {
+  auto listen = config.get().getListen();
+  bool lab = config.get().getProfile() == schema::Profile::LAB;
+  constexpr const char* form = "is no ADDRESS:PORT, as 127.0.0.1:8080 or [::1]:8080";
+  if (listen.getApi().size()) {
+    auto api = parse_listener(listen.getApi().cStr());
+    if (!api.valid)
+      config.refuse("listen.api", "{}", form);
+    else if (!lab)
+      config.refuse(
+          "listen.api",
+          "the plain interface is for profile = \"lab\"; others come in through the relay");
+    else if (!api.loopback)
+      config.refuse("listen.api", "listens on loopback only: it carries prompts in the clear");
+  }
+  if (listen.getMetrics().size() && !parse_listener(listen.getMetrics().cStr()).valid)
+    config.refuse("listen.metrics", "{}", form);
+}
+
+void check_numbers(cluster_config& config) {
+  auto c = config.get();
+  if (c.getHosts().size() > 1 && c.getTls().getFolder().size() == 0)
+    config.refuse("tls.folder",
+                  "is missing: two hosts and more talk over mutual TLS or not at all; `lethe keys "
+                  "init` makes the keys");
+  if (c.getHealth().getLostAfterMs() < 2 * c.getHealth().getHeartbeatMs())
+    config.refuse("health.lost_after_ms", "must be at least two heartbeats ({} ms)",
+                  2 * c.getHealth().getHeartbeatMs());
+  auto scaling = c.getScaling();
+  if (scaling.getMost() && scaling.getMost() < std::max<uint32_t>(1, scaling.getLeast()))
+    config.refuse("scaling.most", "is below scaling.least ({})", scaling.getLeast());
+  if (c.getBatching().getChunkTokens() > c.getBatching().getStepTokens() &&
+      config.gives("batching.chunk_tokens"))
+    config.refuse("batching.chunk_tokens", "is above step_tokens ({}): no step could hold a chunk",
+                  c.getBatching().getStepTokens());
+  if (c.getTrace().getMode() == schema::TraceMode::ALL && c.getProfile() != schema::Profile::LAB)
+    config.refuse("trace.mode",
+                  "\"all\" records every token's message: profile = \"lab\" only; \"allowed\" "
+                  "keeps what is harmless");
+}
+
+/// The file may be checked where its hosts are not: then the model may be missing.
+std::optional<model_facts> read_model(cluster_config& config, cluster_layout& layout) {
+  auto m = config.get().getModel();
+  auto path = config.resolve(m.getPath().cStr());
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored) && config.get().getHosts().size() > 0) {
+    layout.notes.push_back(fmt::format(
+        "{} is not on this machine: its heads, layers and memory are not checked", path.string()));
+    return {};
+  }
+  auto facts = inspect_model(path, m.getContext());
+  if (!facts) {
+    config.refuse("model.path", "{}", facts.why().text);
+    return {};
+  }
+  for (const auto& problem : facts->problems) config.refuse("model.path", "{}", problem);
+  if (!facts->problems.empty()) return {};
+  return *std::move(facts);
+}
+
+void check_model(cluster_config& config, const model_facts& model) {
+  auto c = config.get();
+  auto e = c.getEngines();
+  if (auto fits = check_cut(model.shape, {e.getTensor(), e.getPipeline()}); !fits)
+    config.refuse(e.getTensor() > 1 ? "engines.tensor" : "engines.pipeline", "{}", fits.why().text);
+  if (c.getModel().getContext() > model.shape.context_max)
+    config.refuse("model.context", "is above the model's own {}", model.shape.context_max);
+  if (c.getModel().getQuantize().size() == 0) return;
+  auto type = dtype_named(c.getModel().getQuantize().cStr());
+  if (!type) config.refuse("model.quantize", "{}", type.why().text);
+}
+
+/// On a host's cores the weights are one read-only copy for all its ranks; every GPU has its share.
+void check_memory(checked_config& c) {
+  for (uint32_t h = 0; h < c.layout.hosts.size(); ++h) {
+    const auto& host = c.layout.hosts[h];
+    uint64_t kv = 0, ranks = 0;
+    for (size_t i = 0; i < c.layout.ranks.size(); ++i) {
+      if (c.layout.ranks[i].host != h) continue;
+      uint64_t own = c.needs[i].weights + c.needs[i].kv;
+      if (host.on_gpus() && own > host.gpu_memory)
+        return c.config.refuse("model.path",
+                               "too large: a rank needs {}, a GPU of host {} has {}; a wider cut, "
+                               "or a smaller kv_memory",
+                               bytes_text(own), host.name, bytes_text(host.gpu_memory));
+      kv += c.needs[i].kv;
+      ++ranks;
+    }
+    uint64_t all = ranks ? kv + c.model->weight_bytes : 0;
+    if (!host.on_gpus() && all > host.memory)
+      c.config.refuse("model.path",
+                      "too large: {} of weights and {} for keys and values of {} ranks, host {} "
+                      "gives {}; quantize, a smaller kv_memory or fewer engines",
+                      bytes_text(c.model->weight_bytes), bytes_text(kv), ranks, host.name,
+                      bytes_text(host.memory));
+  }
+}
+
+}  // namespace
+
+checked_config check_config(const std::filesystem::path& file, const machine& here) {
+  checked_config c{cluster_config::read(file), {}, {}, {}};
+  if (!c.good()) return c;
+  check_listeners(c.config);
+  check_numbers(c.config);
+  c.layout = lay_out(c.config, here);
+  c.model = read_model(c.config, c.layout);
+  if (!c.model) return c;
+  check_model(c.config, *c.model);
+  if (!c.good()) return c;
+  auto e = c.config.get().getEngines();
+  for (const auto& rank : c.layout.ranks)
+    c.needs.push_back(need_of(
+        *c.model,
+        part_for(c.model->shape, {e.getTensor(), e.getPipeline()}, rank.stage, rank.tensor_rank),
+        c.config.get().getBatching()));
+  check_memory(c);
+  return c;
+}
+
+}  // namespace lethe

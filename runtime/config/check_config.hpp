@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+
+#include "runtime/config/layout.hpp"
+#include "runtime/config/memory_need.hpp"
+
+namespace lethe {
+
+/// A cluster file understood: what would run where, and what it would take.
+struct checked_config {
+  cluster_config config;
+  cluster_layout layout;
+  std::optional<model_facts> model;  // none: not on this machine
+  std::vector<rank_need> needs;      // beside layout.ranks, if the model is here
+
+  bool good() const { return config.problems().empty(); }
+};
+
+/// Reads a file and refuses what can't work; config.problems() has all of it.
+checked_config check_config(const std::filesystem::path& file, const machine& here);
+
+}  // namespace lethe

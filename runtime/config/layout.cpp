@@ -1,0 +1,218 @@
+#include "runtime/config/layout.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+#include <thread>
+
+namespace lethe {
+
+namespace {
+
+/// How many ranks each host takes so far.
+using loads = std::vector<uint32_t>;
+
+placed_host filled(schema::Host::Reader h, const machine& here) {
+  placed_host host{.name = h.getName(),
+                   .address = h.getAddress(),
+                   .cores = h.getCores(),
+                   .gpus = h.getGpus(),
+                   .memory = h.getMemory(),
+                   .gpu_memory = h.getGpuMemory(),
+                   .cores_given = h.getCores() != 0};
+  if (host.cores == 0) host.cores = here.cores;
+  if (host.memory == 0) host.memory = here.memory / 4 * 3;
+  return host;
+}
+
+std::vector<placed_host> hosts_of(cluster_config& config, const machine& here) {
+  std::vector<placed_host> hosts;
+  std::set<std::string> names;
+  auto listed = config.get().getHosts();
+  for (unsigned i = 0; i < listed.size(); ++i) {
+    hosts.push_back(filled(listed[i], here));
+    std::string at = fmt::format("hosts[{}].", i);
+    if (!names.insert(hosts.back().name).second)
+      config.refuse(at + "name", "\"{}\" is taken by another host", hosts.back().name);
+    if (hosts.back().gpus > 0 && hosts.back().gpu_memory == 0)
+      config.refuse(at + "gpus", "say gpu_memory, too: what one of them has, as \"80 GiB\"");
+    if (listed.size() > 1 && listed[i].getPort() == 0)
+      config.refuse(at + "port", "is missing; hosts reach each other through it");
+  }
+  if (hosts.empty())
+    hosts.push_back({.name = "local",
+                     .address = "127.0.0.1",
+                     .cores = here.cores,
+                     .memory = here.memory / 4 * 3});
+  return hosts;
+}
+
+/// Ranks that a host takes: a GPU each, or by its cores where the file limits them.
+uint32_t room_of(const placed_host& host, uint32_t threads) {
+  if (host.on_gpus()) return host.gpus;
+  return host.cores_given ? std::max(1u, host.cores / std::max(1u, threads)) : UINT32_MAX;
+}
+
+/// A whole engine on one host where it fits, else rank by rank over the hosts.
+class filler {
+ public:
+  filler(const std::vector<placed_host>& hosts, uint32_t threads, bool spread)
+      : hosts_(hosts), threads_(threads), spread_(spread), used_(hosts.size(), 0) {}
+
+  std::optional<std::vector<uint32_t>> place(uint32_t ranks) {
+    for (uint32_t i = 0; i < hosts_.size(); ++i) {
+      uint32_t host = (first_ + i) % uint32_t(hosts_.size());
+      if (free_on(host) < ranks) continue;
+      used_[host] += ranks;
+      if (spread_) first_ = host + 1;
+      return std::vector<uint32_t>(ranks, host);
+    }
+    return across(ranks);
+  }
+
+ private:
+  uint32_t free_on(uint32_t host) const {
+    uint32_t room = room_of(hosts_[host], threads_);
+    return room == UINT32_MAX ? room : room - std::min(room, used_[host]);
+  }
+
+  std::optional<std::vector<uint32_t>> across(uint32_t ranks) {
+    std::vector<uint32_t> chosen;
+    for (uint32_t host = 0; host < hosts_.size(); ++host)
+      for (uint32_t n = free_on(host); n > 0 && chosen.size() < ranks; --n) chosen.push_back(host);
+    if (chosen.size() < ranks) return {};
+    for (uint32_t host : chosen) ++used_[host];
+    return chosen;
+  }
+
+  const std::vector<placed_host>& hosts_;
+  uint32_t threads_;
+  bool spread_;
+  uint32_t first_ = 0;
+  loads used_;
+};
+
+void add_engine(cluster_layout& into, uint32_t engine, schema::Engines::Reader cut,
+                const std::vector<uint32_t>& hosts) {
+  for (uint32_t i = 0; i < hosts.size(); ++i)
+    into.ranks.push_back({.engine = engine,
+                          .stage = i / cut.getTensor(),
+                          .tensor_rank = i % cut.getTensor(),
+                          .host = hosts[i]});
+}
+
+void fill(cluster_config& config, cluster_layout& into) {
+  auto e = config.get().getEngines();
+  bool spread = e.getPlacement() == schema::Placement::SPREAD;
+  filler room(into.hosts, e.getThreads(), spread);
+  uint32_t ranks = uint32_t(e.getTensor()) * e.getPipeline();
+  for (uint32_t engine = 0; engine < e.getCount(); ++engine) {
+    auto hosts = room.place(ranks);
+    if (!hosts)
+      return config.refuse("engines.count",
+                           "too few devices: {} engines of {} x {} ranks need {}, and engine {} "
+                           "finds no place; fewer engines, a smaller cut, or more hosts",
+                           e.getCount(), e.getTensor(), e.getPipeline(), ranks * e.getCount(),
+                           engine);
+    add_engine(into, engine, e, *hosts);
+  }
+}
+
+/// "HOST" or "HOST:DEVICE" of one rank.
+void place_exactly(cluster_config& config, cluster_layout& into, uint32_t index, placed_rank rank) {
+  std::string key = fmt::format("engines.ranks[{}]", index);
+  std::string word = config.get().getEngines().getRanks()[index].cStr();
+  std::string name = word.substr(0, word.find(':'));
+  auto host = std::ranges::find(into.hosts, name, &placed_host::name);
+  if (host == into.hosts.end()) return config.refuse(key, "there is no host \"{}\"", name);
+  rank.host = uint32_t(host - into.hosts.begin());
+  if (name.size() < word.size()) {
+    const char* end = word.data() + word.size();
+    auto [rest, wrong] = std::from_chars(word.data() + name.size() + 1, end, rank.gpu);
+    if (wrong != std::errc() || rest != end || rank.gpu >= host->gpus)
+      return config.refuse(key, "host {} has no GPU \"{}\"; it has {}", name,
+                           word.substr(name.size() + 1), host->gpus);
+  }
+  into.ranks.push_back(rank);
+}
+
+void take_exactly(cluster_config& config, cluster_layout& into) {
+  auto e = config.get().getEngines();
+  uint32_t ranks = uint32_t(e.getTensor()) * e.getPipeline(), all = ranks * e.getCount();
+  if (e.getRanks().size() != all)
+    return config.refuse("engines.ranks", "lists {} ranks; {} engines of {} x {} have {}",
+                         e.getRanks().size(), e.getCount(), e.getTensor(), e.getPipeline(), all);
+  for (uint32_t i = 0; i < all; ++i)
+    place_exactly(config, into, i,
+                  {.engine = i / ranks,
+                   .stage = i % ranks / e.getTensor(),
+                   .tensor_rank = i % e.getTensor()});
+}
+
+loads ranks_by_host(const cluster_layout& layout) {
+  loads count(layout.hosts.size(), 0);
+  for (const auto& rank : layout.ranks) ++count[rank.host];
+  return count;
+}
+
+/// GPUs are given out in order; exact places keep theirs. No GPU takes two ranks.
+void give_gpus(cluster_config& config, cluster_layout& layout) {
+  bool exact = config.get().getEngines().getPlacement() == schema::Placement::EXACT;
+  std::vector<std::set<uint32_t>> taken(layout.hosts.size());
+  for (auto& rank : layout.ranks) {
+    const auto& host = layout.hosts[rank.host];
+    if (!host.on_gpus()) continue;
+    if (!exact) rank.gpu = uint32_t(taken[rank.host].size());
+    if (!taken[rank.host].insert(rank.gpu).second)
+      config.refuse("engines.ranks", "GPU {} of host {} is given to two ranks; write HOST:DEVICE",
+                    rank.gpu, host.name);
+  }
+}
+
+void give_cores(cluster_config& config, cluster_layout& layout) {
+  uint32_t asked = config.get().getEngines().getThreads();
+  auto count = ranks_by_host(layout);
+  for (auto& rank : layout.ranks) {
+    const auto& host = layout.hosts[rank.host];
+    if (!host.on_gpus()) rank.threads = asked ? asked : std::max(1u, host.cores / count[rank.host]);
+  }
+  for (uint32_t i = 0; i < layout.hosts.size(); ++i) {
+    const auto& host = layout.hosts[i];
+    uint32_t need = count[i] * std::max(1u, asked);
+    if (host.on_gpus() || need <= host.cores) continue;
+    if (host.cores_given)
+      config.refuse(asked ? "engines.threads" : "engines.count",
+                    "too few devices: {} ranks of {} threads need {} cores, host {} has {}",
+                    count[i], std::max(1u, asked), need, host.name, host.cores);
+    else
+      layout.notes.push_back(fmt::format("{} ranks share {} cores on {}: they take turns, slower",
+                                         count[i], host.cores, host.name));
+  }
+}
+
+}  // namespace
+
+machine machine::here() {
+  return {.cores = std::max(1u, std::thread::hardware_concurrency()),
+          .memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE))};
+}
+
+cluster_layout lay_out(cluster_config& config, const machine& here) {
+  cluster_layout layout;
+  layout.hosts = hosts_of(config, here);
+  auto e = config.get().getEngines();
+  if (e.getPlacement() == schema::Placement::EXACT)
+    take_exactly(config, layout);
+  else
+    fill(config, layout);
+  if (e.getPlacement() != schema::Placement::EXACT && e.getRanks().size() > 0)
+    config.refuse("engines.ranks", "is read only with placement = \"exact\"");
+  give_gpus(config, layout);
+  give_cores(config, layout);
+  return layout;
+}
+
+}  // namespace lethe

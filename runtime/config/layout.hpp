@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/config/cluster_config.hpp"
+
+namespace lethe {
+
+/// What the machine that reads the file has, for hosts that don't say.
+struct machine {
+  uint32_t cores = 1;
+  uint64_t memory = 0;
+
+  static machine here();
+};
+
+/// A host with its blanks filled in.
+struct placed_host {
+  std::string name, address;
+  uint32_t cores = 0, gpus = 0;
+  uint64_t memory = 0, gpu_memory = 0;
+  bool cores_given = false;
+
+  bool on_gpus() const { return gpus > 0; }
+};
+
+/// Where one rank of one engine runs: a GPU, or `threads` cores of its host.
+struct placed_rank {
+  uint32_t engine = 0, stage = 0, tensor_rank = 0;
+  uint32_t host = 0;
+  uint32_t gpu = 0;      // on a host with GPUs
+  uint32_t threads = 0;  // on one without
+};
+
+/// What would run where.
+struct cluster_layout {
+  std::vector<placed_host> hosts;
+  std::vector<placed_rank> ranks;  // engine by engine, stage by stage, rank by rank
+  std::vector<std::string> notes;  // allowed, but worth knowing
+};
+
+/// Places every rank of `engines` engines, a pure function of its arguments. Problems are added
+/// to the config: a host named twice, too few devices, an unknown place.
+cluster_layout lay_out(cluster_config& config, const machine& here);
+
+}  // namespace lethe

@@ -1,0 +1,37 @@
+#include "runtime/config/memory_need.hpp"
+
+namespace lethe {
+
+namespace {
+
+constexpr uint64_t pool_bytes_least = uint64_t{256} << 20;  // as the engine's default
+
+/// Parameters of one layer, matrices only: norms and biases are thousandths.
+uint64_t layer_parameters(const model_shape& s) {
+  uint64_t attention = uint64_t{s.hidden} * s.head_dim * (2 * s.heads + 2 * s.kv_heads);
+  return attention + uint64_t{3} * s.hidden * s.ffn;
+}
+
+uint64_t pool_bytes(const model_facts& model, const shard_part& part,
+                    schema::Batching::Reader batching) {
+  if (batching.getKvMemory()) return batching.getKvMemory();
+  const kv_need& all = model.kv[size_t(batching.getKv())];
+  uint64_t shares = uint64_t{model.shape.layers} * model.shape.kv_heads;
+  uint64_t own = uint64_t{part.layers.size()} * part.kv_heads.size();
+  return std::max(pool_bytes_least, all.bytes / shares * own);
+}
+
+}  // namespace
+
+rank_need need_of(const model_facts& model, const shard_part& part,
+                  schema::Batching::Reader batching) {
+  const model_shape& s = model.shape;
+  uint64_t table = uint64_t{s.vocab} * s.hidden;
+  uint64_t own = layer_parameters(s) * part.layers.size() / part.tensor_size;
+  if (part.first()) own += table / part.tensor_size;
+  if (part.last() && !(s.tied && part.first())) own += table / part.tensor_size;
+  double bytes_each = double(model.weight_bytes) / double(std::max<uint64_t>(1, model.parameters));
+  return {.weights = uint64_t(double(own) * bytes_each), .kv = pool_bytes(model, part, batching)};
+}
+
+}  // namespace lethe

@@ -1,0 +1,124 @@
+# A cluster, as its operator writes it in TOML. Keys are these names in snake_case; defaults are what a file leaves out.
+@0xa58ddf813d708a5c;
+using Cxx = import "/capnp/c++.capnp";
+using import "annotations.capnp".help;
+using import "annotations.capnp".required;
+using import "annotations.capnp".least;
+using import "annotations.capnp".most;
+using import "annotations.capnp".bytes;
+using import "annotations.capnp".path;
+using import "annotations.capnp".elements;
+using import "annotations.capnp".public;
+$Cxx.namespace("lethe::schema");
+
+struct Config {
+  name @0 :Text = "lethe" $public $help("what the cluster is called in logs and rosters");
+  profile @1 :Profile = strict $help("which promises are kept: strict, session or lab");
+  model @2 :Model $required $help("what is served");
+  hosts @3 :List(Host) $elements(256) $help("machines; none: this one, with all its cores");
+  engines @4 :Engines $help("replicas of the model, and how each is cut");
+  batching @5 :Batching $help("how requests share an engine");
+  listen @6 :Listen $help("where clients come in");
+  tls @7 :Tls $help("keys between hosts; needed as soon as there are two");
+  health @8 :Health $help("when something counts as lost, and what follows");
+  scaling @9 :Scaling $help("engines by load; off unless most is set");
+  trace @10 :Trace $help("records of messages");
+}
+
+enum Profile {
+  strict @0 $help("all five promises; the only one that may attest");
+  session @1 $help("reuse under a key that only the client holds");
+  lab @2 $help("everything allowed, nothing promised: to measure and to debug");
+}
+
+struct Model {
+  path @0 :Text $required $path $public $help("Hugging Face folder or GGUF file, on every host that runs engines");
+  name @1 :Text $public $help("what clients call it; default: the folder's or file's name");
+  context @2 :UInt32 $most(16777216) $help("longest prompt + answer in tokens; 0: the model's");
+  quantize @3 :Text $public $help("convert a float model while loading: q8_0, q4_0, ...");
+}
+
+struct Host {
+  name @0 :Text $required $public $help("unique; what --host and placement say");
+  address @1 :Text = "127.0.0.1" $public $help("where the other hosts reach it");
+  port @2 :UInt16 $help("for the other hosts; needed with two or more");
+  cores @3 :UInt16 $most(1024) $help("processor cores for engines; 0: all of this machine");
+  gpus @4 :UInt16 $most(64) $help("GPUs for engines; 0: engines run on cores");
+  memory @5 :UInt64 $bytes $help("for weights, keys and values; 0: three quarters of this machine's");
+  gpuMemory @6 :UInt64 $bytes $help("of one GPU; needed with gpus");
+}
+
+struct Engines {
+  count @0 :UInt16 = 1 $least(1) $most(256) $help("replicas");
+  tensor @1 :UInt16 = 1 $least(1) $most(64) $help("ranks that share each layer");
+  pipeline @2 :UInt16 = 1 $least(1) $most(64) $help("stages that share the layers");
+  threads @3 :UInt16 $most(256) $help("cores of one rank; 0: the host's cores, shared out evenly");
+  placement @4 :Placement = packed $help("packed fills a host before the next; spread goes round; exact takes ranks as listed");
+  ranks @5 :List(Text) $elements(4096) $public $help("for exact: HOST or HOST:DEVICE of every rank, engine by engine, stage by stage");
+  processes @6 :Processes = shared $help("shared: one process a host; separate: each engine its own");
+}
+
+enum Placement {
+  packed @0;
+  spread @1;
+  exact @2;
+}
+
+enum Processes {
+  shared @0;
+  separate @1;
+}
+
+struct Batching {
+  pageTokens @0 :UInt16 = 16 $least(1) $most(64) $help("tokens in a key/value page");
+  stepTokens @1 :UInt32 = 512 $least(1) $most(65536) $help("tokens of all requests in a step");
+  chunkTokens @2 :UInt32 = 256 $least(1) $most(65536) $help("prompt tokens of one request in a step");
+  running @3 :UInt16 = 64 $least(1) $most(4096) $help("sequences at once in an engine");
+  queue @4 :UInt32 = 1024 $least(1) $most(1048576) $help("requests that may wait for one engine");
+  defaultMaxTokens @5 :UInt32 = 256 $least(1) $most(16777216) $help("for a request that names no limit");
+  kvMemory @6 :UInt64 $bytes $help("keys and values of one rank; 0: what one longest request needs, at least 256 MiB");
+  kv @7 :KvType = f32 $help("keys and values as f32, bf16 or int8");
+}
+
+enum KvType {
+  f32 @0;
+  bf16 @1;
+  int8 @2;
+}
+
+struct Listen {
+  api @0 :Text $public $help("ADDRESS:PORT of the plain OpenAI interface; lab only, loopback only");
+  metrics @1 :Text $public $help("ADDRESS:PORT of /metrics, /livez and /readyz");
+}
+
+struct Tls {
+  folder @0 :Text $path $public $help("holds ca.crt, HOST.crt and HOST.key; `lethe keys init` makes them");
+}
+
+struct Health {
+  heartbeatMs @0 :UInt32 = 200 $least(10) $most(60000) $help("between signs of life");
+  lostAfterMs @1 :UInt32 = 1000 $least(50) $most(600000) $help("of silence, and a peer is lost");
+  restartMs @2 :UInt32 = 100 $least(1) $most(600000) $help("before the first restart; doubles with each failure");
+  restartMaxMs @3 :UInt32 = 10000 $least(1) $most(3600000) $help("longest wait between restarts");
+  restarts @4 :UInt16 = 5 $most(1000) $help("failures within ten minutes before an engine is parked");
+  drainMs @5 :UInt32 = 30000 $most(3600000) $help("for running requests to finish when an engine leaves");
+}
+
+struct Scaling {
+  least @0 :UInt16 $most(256) $help("engines at least; 0: engines.count");
+  most @1 :UInt16 $most(256) $help("engines at most; 0: no scaling by load");
+  queued @2 :UInt32 = 8 $least(1) $most(1048576) $help("requests waiting per engine that ask for one more");
+  pages @3 :UInt16 = 80 $least(1) $most(100) $help("percent of pages reserved that ask for one more");
+  holdMs @4 :UInt32 = 10000 $least(100) $most(3600000) $help("a load must last so long before anything changes");
+}
+
+struct Trace {
+  mode @0 :TraceMode = allowed $help("which messages leave a record");
+  records @1 :UInt32 = 65536 $least(256) $most(16777216) $help("kept per thread; the oldest go first");
+}
+
+enum TraceMode {
+  off @0 $help("none");
+  allowed @1 $help("those that say nothing of a single token");
+  all @2 $help("every one; lab only");
+}

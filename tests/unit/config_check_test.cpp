@@ -1,0 +1,161 @@
+// What a cluster file would start, and what can't work.
+#include "tests/unit/config_read.hpp"
+
+namespace lethe {
+namespace {
+
+using testing::check;
+using testing::model_line;
+using testing::problems;
+using testing::refuses;
+
+std::string two_hosts(const std::string& first, const std::string& second) {
+  return "[[hosts]]\nname=\"a\"\nport=7001\n" + first + "\n[[hosts]]\nname=\"b\"\nport=7002\n" +
+         second + "\n[tls]\nfolder=\"keys\"\n";
+}
+
+std::string places(const checked_config& c) {
+  std::string all;
+  for (const auto& r : c.layout.ranks)
+    all +=
+        fmt::format("{}.{}.{}@{} ", r.engine, r.stage, r.tensor_rank, c.layout.hosts[r.host].name);
+  return all;
+}
+
+TEST(ConfigCheck, OneProcessNeedsNothingButAModel) {
+  auto c = check(model_line);
+  ASSERT_TRUE(c.good()) << problems(c);
+  EXPECT_EQ(places(c), "0.0.0@local ");
+  EXPECT_EQ(c.layout.ranks[0].threads, 8u);
+  ASSERT_EQ(c.needs.size(), 1u);
+  // Norms are left out of the reckoning.
+  EXPECT_NEAR(double(c.needs[0].weights), double(c.model->weight_bytes),
+              0.01 * double(c.model->weight_bytes));
+  EXPECT_EQ(c.needs[0].kv, 256u << 20);
+}
+
+TEST(ConfigCheck, SharesCoresAndWeightsOut) {
+  auto c = check(model_line + "[engines]\ncount=2\ntensor=2\npipeline=2\n");
+  ASSERT_TRUE(c.good()) << problems(c);
+  EXPECT_EQ(c.layout.ranks.size(), 8u);
+  uint64_t weights = 0;
+  for (size_t i = 0; i < 4; ++i) weights += c.needs[i].weights;
+  // A cut adds nothing but the head that the tied embedding serves on the last stage, too.
+  EXPECT_NEAR(double(weights), double(c.model->weight_bytes), 0.5 * double(c.model->weight_bytes));
+  for (const auto& r : c.layout.ranks) EXPECT_EQ(r.threads, 1u);
+  EXPECT_TRUE(c.layout.notes.empty());
+}
+
+TEST(ConfigCheck, MoreRanksThanCoresIsANoteHereAndARefusalWhereCoresAreStated) {
+  std::string many = model_line + "[engines]\ncount=3\ntensor=2\npipeline=2\n";
+  auto c = check(many);
+  EXPECT_TRUE(c.good()) << problems(c);
+  ASSERT_EQ(c.layout.notes.size(), 1u);
+  EXPECT_NE(c.layout.notes[0].find("12 ranks share 8 cores"), std::string::npos);
+  refuses(many + "[[hosts]]\nname=\"a\"\ncores=8\n", {"c.toml:4: engines.count: too few devices"});
+}
+
+TEST(ConfigCheck, PackedFillsAndSpreadGoesRound) {
+  std::string hosts = two_hosts("cores=4", "cores=4");
+  std::string cut = "[engines]\ncount=3\ntensor=2\n";
+  EXPECT_EQ(places(check(model_line + cut + hosts)),
+            "0.0.0@a 0.0.1@a 1.0.0@a 1.0.1@a 2.0.0@b 2.0.1@b ");
+  EXPECT_EQ(places(check(model_line + cut + "placement=\"spread\"\n" + hosts)),
+            "0.0.0@a 0.0.1@a 1.0.0@b 1.0.1@b 2.0.0@a 2.0.1@a ");
+}
+
+TEST(ConfigCheck, AnEngineLargerThanAnyHostGoesAcross) {
+  auto c =
+      check(model_line + "[engines]\ntensor=2\npipeline=2\n" + two_hosts("cores=3", "cores=3"));
+  ASSERT_TRUE(c.good()) << problems(c);
+  EXPECT_EQ(places(c), "0.0.0@a 0.0.1@a 0.1.0@a 0.1.1@b ");
+}
+
+TEST(ConfigCheck, ExactTakesRanksAsListed) {
+  std::string gpus = "gpus=2\ngpu_memory=\"1 GiB\"";
+  std::string cut = "[engines]\ntensor=2\nplacement=\"exact\"\nranks=";
+  auto c = check(model_line + cut + "[\"b:1\",\"a:0\"]\n" + two_hosts(gpus, gpus));
+  ASSERT_TRUE(c.good()) << problems(c);
+  EXPECT_EQ(places(c), "0.0.0@b 0.0.1@a ");
+  EXPECT_EQ(c.layout.ranks[0].gpu, 1u);
+  refuses(model_line + cut + "[\"b:1\"]\n" + two_hosts(gpus, gpus), {"lists 1 ranks"});
+  refuses(model_line + cut + "[\"b:1\",\"c\"]\n" + two_hosts(gpus, gpus),
+          {"engines.ranks[1]: there is no host \"c\""});
+  refuses(model_line + cut + "[\"b:1\",\"b:2\"]\n" + two_hosts(gpus, gpus), {"has no GPU \"2\""});
+  refuses(model_line + cut + "[\"b:1\",\"b:1\"]\n" + two_hosts(gpus, gpus), {"given to two ranks"});
+}
+
+TEST(ConfigCheck, EveryGpuTakesOneRankAndNotMoreThanItHolds) {
+  std::string host = "[[hosts]]\nname=\"a\"\ngpus=2\ngpu_memory=";
+  auto c = check(model_line + "[engines]\ntensor=2\n" + host + "\"1 GiB\"\n");
+  ASSERT_TRUE(c.good()) << problems(c);
+  EXPECT_EQ(c.layout.ranks[1].gpu, 1u);
+  refuses(model_line + "[engines]\ntensor=2\npipeline=2\n" + host + "\"1 GiB\"\n",
+          {"too few devices", "need 4"});
+  refuses(model_line + "[engines]\ntensor=2\n" + host + "\"100 MiB\"\n", {"too large"});
+  refuses(model_line + "[[hosts]]\nname=\"a\"\ngpus=2\n", {"say gpu_memory"});
+}
+
+TEST(ConfigCheck, AModelLargerThanTheHostIsRefused) {
+  std::string host = "[[hosts]]\nname=\"a\"\nmemory=\"257 MiB\"\n";
+  EXPECT_TRUE(check(model_line + host).good());
+  refuses(model_line + "[engines]\ncount=2\n" + host, {"model.path: too large", "fewer engines"});
+}
+
+TEST(ConfigCheck, ACutThatDoesNotFitTheModelIsRefusedAtItsLine) {
+  refuses(model_line + "[engines]\ntensor=3\n", {"c.toml:4: engines.tensor: ", "heads"});
+  refuses(model_line + "[engines]\npipeline=3\n", {"c.toml:4: engines.pipeline: ", "layers"});
+  refuses(model_line + "context = 1000000\n", {"c.toml:3: model.context"});
+  refuses(model_line + "quantize = \"q9\"\n", {"c.toml:3: model.quantize", "q8_0"});
+}
+
+TEST(ConfigCheck, AModelThatIsNotHereIsANoteWhereHostsAreNamed) {
+  auto c = check("[model]\npath=\"far\"\n[[hosts]]\nname=\"a\"\n");
+  EXPECT_TRUE(c.good()) << problems(c);
+  ASSERT_EQ(c.layout.notes.size(), 1u);
+  EXPECT_FALSE(check("[model]\npath=\"far\"\n").good());
+}
+
+TEST(ConfigCheck, TwoHostsNeedKeysPortsAndNames) {
+  std::string pair = "[[hosts]]\nname=\"a\"\n[[hosts]]\nname=\"a\"\n";
+  refuses(model_line + pair,
+          {"hosts[1].name: \"a\" is taken", "hosts[0].port: is missing", "tls.folder: is missing"});
+}
+
+TEST(ConfigCheck, WhatCarriesPromptsInTheClearStaysInTheLabAndOnLoopback) {
+  std::string api = "[listen]\napi=\"127.0.0.1:8080\"\n";
+  EXPECT_TRUE(check("profile=\"lab\"\n" + model_line + api).good());
+  refuses(model_line + api, {"listen.api", "lab"});
+  refuses("profile=\"session\"\n" + model_line + api, {"listen.api", "lab"});
+  refuses("profile=\"lab\"\n" + model_line + "[listen]\napi=\"0.0.0.0:8080\"\n", {"loopback only"});
+  EXPECT_TRUE(check("profile=\"lab\"\n" + model_line + "[listen]\napi=\"[::1]:0\"\n").good());
+  for (const char* none : {"8080", "localhost:8080", "127.0.0.1:", "127.0.0.1:70000", "[::1:80"})
+    refuses("profile=\"lab\"\n" + model_line + "[listen]\napi=\"" + none + "\"\n",
+            {"no ADDRESS:PORT"});
+}
+
+TEST(ConfigCheck, RecordsOfEveryMessageAreForTheLab) {
+  refuses(model_line + "[trace]\nmode=\"all\"\n", {"trace.mode", "lab"});
+  EXPECT_TRUE(check("profile=\"lab\"\n" + model_line + "[trace]\nmode=\"all\"\n").good());
+}
+
+TEST(ConfigCheck, NumbersThatContradictEachOther) {
+  refuses(model_line + "[health]\nheartbeat_ms=600\n", {"health.lost_after_ms", "1200"});
+  refuses(model_line + "[scaling]\nleast=3\nmost=2\n", {"scaling.most"});
+  refuses(model_line + "[batching]\nchunk_tokens=600\n", {"batching.chunk_tokens", "512"});
+  refuses(model_line + "[engines]\nranks=[\"a\"]\n", {"engines.ranks", "exact"});
+}
+
+TEST(ConfigCheck, EveryFileThatWeShipIsAccepted) {
+  size_t seen = 0;
+  for (const auto& file : std::filesystem::directory_iterator(LETHE_SOURCE_DIR "/configs")) {
+    if (file.path().extension() != ".toml") continue;
+    auto c = check_config(file.path(), testing::eight_cores);
+    for (const auto& p : c.config.problems()) ADD_FAILURE() << p;
+    ++seen;
+  }
+  EXPECT_GE(seen, 5u);
+}
+
+}  // namespace
+}  // namespace lethe
