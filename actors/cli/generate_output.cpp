@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "actors/cli/json_text.hpp"
+#include "runtime/json/json_text.hpp"
 
 namespace lethe {
 

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <iostream>
 
-#include "actors/cli/json_text.hpp"
+#include "runtime/json/json_text.hpp"
 #include "actors/cli/open_model.hpp"
 
 namespace lethe {

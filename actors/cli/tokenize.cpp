@@ -6,7 +6,7 @@
 #include <memory_resource>
 
 #include "actors/cli/commands.hpp"
-#include "actors/cli/json_text.hpp"
+#include "runtime/json/json_text.hpp"
 #include "actors/cli/open_model.hpp"
 
 namespace lethe {

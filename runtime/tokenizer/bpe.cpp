@@ -4,7 +4,7 @@
 #include <functional>
 #include <limits>
 
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe::byte_level {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "runtime/tokenizer/byte_level.hpp"
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe::decoders {
 namespace {

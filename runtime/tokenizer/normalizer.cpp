@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/tokenizer/byte_level.hpp"
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe::normalizers {
 namespace {

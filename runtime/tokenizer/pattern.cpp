@@ -8,7 +8,7 @@
 #include <new>
 
 #include "runtime/tokenizer/oniguruma.hpp"
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "runtime/tokenizer/byte_level.hpp"
 #include "runtime/tokenizer/unicode.hpp"
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe::pre_tokenizers {
 namespace {

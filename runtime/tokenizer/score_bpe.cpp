@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "runtime/tokenizer/bpe.hpp"
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe {
 namespace {

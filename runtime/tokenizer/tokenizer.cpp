@@ -3,7 +3,7 @@
 #include "runtime/tokenizer/encoding.hpp"
 #include "runtime/tokenizer/stream_decoder.hpp"
 #include "runtime/tokenizer/tokenizer_parts.hpp"
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/tokenizer/unicode_tables.hpp"
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe::unicode {
 namespace {

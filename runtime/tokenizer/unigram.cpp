@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "runtime/tokenizer/bpe.hpp"
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe {
 namespace {

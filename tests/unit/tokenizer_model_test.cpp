@@ -6,7 +6,7 @@
 #include "runtime/tokenizer/bpe.hpp"
 #include "runtime/tokenizer/score_bpe.hpp"
 #include "runtime/tokenizer/unigram.hpp"
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 #include "runtime/tokenizer/wordpiece.hpp"
 
 namespace lethe {

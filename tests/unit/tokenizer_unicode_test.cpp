@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 namespace lethe {
 namespace {

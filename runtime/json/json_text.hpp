@@ -15,7 +15,7 @@ class json_text {
   json_text& open(char bracket);  // '{' or '['
   json_text& close(char bracket);
   json_text& key(std::string_view name);
-  json_text& text(std::string_view value);
+  json_text& text(std::string_view value);  // what is no UTF-8 becomes U+FFFD
   json_text& number(uint64_t value);
   json_text& number(double value);  // shortest form that reads back the same; null if not finite
   json_text& boolean(bool value);

@@ -1,9 +1,11 @@
-#include "actors/cli/json_text.hpp"
+#include "runtime/json/json_text.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <iterator>
+
+#include "runtime/base/utf8.hpp"
 
 namespace lethe {
 
@@ -35,17 +37,19 @@ json_text& json_text::key(std::string_view name) {
 json_text& json_text::text(std::string_view value) {
   separate();
   out_.push_back('"');
-  for (char c : value) {
-    if (c == '"' || c == '\\') {
+  for (size_t at = 0; at < value.size();) {
+    auto c = utf8::at(value, at);
+    if (c.code == '"' || c.code == '\\') {
       out_.push_back('\\');
-      out_.push_back(c);
-    } else if (c == '\n') {
+      out_.push_back(char(c.code));
+    } else if (c.code == '\n') {
       out_.append("\\n");
-    } else if (uint8_t(c) < 0x20 || c == 0x7f) {
-      fmt::format_to(std::back_inserter(out_), "\\u{:04x}", uint8_t(c));
+    } else if (c.code < 0x20 || c.code == 0x7f) {
+      fmt::format_to(std::back_inserter(out_), "\\u{:04x}", uint32_t(c.code));
     } else {
-      out_.push_back(c);
+      utf8::append(out_, c.code);
     }
+    at += c.length;
   }
   out_.push_back('"');
   return *this;

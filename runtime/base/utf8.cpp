@@ -1,4 +1,4 @@
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 
 #include <cstring>
 

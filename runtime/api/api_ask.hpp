@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory_resource>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/api/api_error.hpp"
+#include "runtime/batch/sampling.hpp"
+#include "runtime/json/json_slice.hpp"
+
+namespace lethe {
+
+enum class api_call : uint8_t { chat, completion };
+
+/// A prompt of /v1/completions: a text, or ids.
+struct api_prompt {
+  std::pmr::string text;
+  std::pmr::vector<uint32_t> ids;
+  bool is_ids = false;
+};
+
+/// What `response_format` asks of the answer's form.
+enum class answer_form : uint8_t { text, json_object, json_schema };
+
+/// A request of the API as its body says it, checked for form; all of it lives in one memory, and
+/// slices point into the body. Fields that the body leaves out are empty: defaults are the model's.
+struct api_ask {
+  explicit api_ask(std::pmr::memory_resource* m)
+      : memory(m), model(m), prompts(m), stops(m), stop_ids(m), bias(m) {}
+
+  std::pmr::memory_resource* memory;
+  api_call call = api_call::chat;
+  std::pmr::string model;
+  std::optional<json_slice> messages, tools, template_variables, schema;
+  bool tools_forbidden = false;  // tool_choice "none"
+  bool add_generation_prompt = true;
+  std::pmr::vector<api_prompt> prompts;
+  answer_form form = answer_form::text;
+
+  std::optional<float> temperature, top_p, min_p, typical_p, repetition_penalty;
+  std::optional<uint32_t> top_k;
+  float presence_penalty = 0, frequency_penalty = 0;
+  std::optional<uint64_t> seed;
+  std::optional<uint32_t> max_tokens;
+  uint32_t choices = 1;
+  bool want_logprobs = false;
+  uint32_t logprobs = 0;  // alternatives
+  bool stream = false, include_usage = false;
+  bool echo = false, ignore_eos = false, include_stop = false;
+  std::pmr::vector<std::pmr::string> stops;
+  std::pmr::vector<uint32_t> stop_ids;
+  std::pmr::vector<logit_bias> bias;
+};
+
+struct api_rules {
+  bool labels_allowed = false;  // user, priority, ...: could single someone out; lab only
+};
+
+/// Reads a body of /v1/chat/completions or /v1/completions into `into`, whose `call` says which.
+api_refusal read_ask(std::string_view body, const api_rules& rules, api_ask& into);
+
+}  // namespace lethe

@@ -1,0 +1,98 @@
+#include "runtime/api/read_fields.hpp"
+#include "runtime/api/read_values.hpp"
+#include "runtime/base/limits.hpp"
+
+namespace lethe {
+
+namespace {
+
+api_refusal messages(api_ask& a, json_slice v) {
+  if (!v.is(json_kind::list) || v.count() == 0)
+    return wrong_param("messages", "messages must be a list with at least one message");
+  size_t i = 0;
+  api_refusal refused;
+  v.each([&](json_slice m) {
+    auto role = m.find("role");
+    if (!role || !role->is(json_kind::text))
+      refused = wrong_param(fmt::format("messages[{}]", i),
+                            "messages[{}] must be an object with a role", i);
+    ++i;
+    return !refused;
+  });
+  a.messages = v;
+  return refused;
+}
+
+api_refusal tools(api_ask& a, json_slice v) {
+  if (v.is(json_kind::null)) return {};
+  if (!v.is(json_kind::list)) return wrong_param("tools", "tools must be a list");
+  if (v.count() > 0) a.tools = v;
+  return {};
+}
+
+api_refusal tool_choice(api_ask& a, json_slice v) {
+  if (v.is(json_kind::null) || v.says("auto")) return {};
+  if (v.says("none")) return a.tools_forbidden = true, api_refusal();
+  return wrong_param("tool_choice", "tool_choice must be \"auto\" or \"none\"");
+}
+
+api_refusal response_format(api_ask& a, json_slice v) {
+  if (v.is(json_kind::null)) return {};
+  auto type = v.find("type");
+  if (!type || !type->is(json_kind::text))
+    return wrong_param("response_format", "response_format must be an object with a type");
+  if (type->says("text")) return {};
+  if (type->says("json_object")) return a.form = answer_form::json_object, api_refusal();
+  if (!type->says("json_schema"))
+    return wrong_param("response_format.type",
+                       "response_format.type must be text, json_object or json_schema");
+  auto wrapper = v.find("json_schema");
+  a.schema = wrapper ? wrapper->find("schema") : std::nullopt;
+  if (!a.schema || !a.schema->is(json_kind::object))
+    return wrong_param("response_format.json_schema",
+                       "response_format.json_schema must hold a schema");
+  a.form = answer_form::json_schema;
+  return {};
+}
+
+api_refusal template_variables(api_ask& a, json_slice v) {
+  if (v.is(json_kind::null)) return {};
+  if (!v.is(json_kind::object))
+    return wrong_param("chat_template_kwargs", "chat_template_kwargs must be an object");
+  a.template_variables = v;
+  return {};
+}
+
+constexpr api_field fields[] = {
+    {"messages", messages},
+    {"tools", tools},
+    {"tool_choice", tool_choice},
+    {"response_format", response_format},
+    {"chat_template_kwargs", template_variables},
+    {"max_completion_tokens",
+     [](api_ask& a, json_slice v) {
+       return read_whole("max_completion_tokens", v, 1, int64_t{UINT32_MAX}, a.max_tokens);
+     }},
+    {"logprobs",
+     [](api_ask& a, json_slice v) { return read_flag("logprobs", v, a.want_logprobs); }},
+    {"top_logprobs",
+     [](api_ask& a, json_slice v) {
+       return read_whole("top_logprobs", v, 0, limits::logprobs_max, a.logprobs);
+     }},
+    {"add_generation_prompt",
+     [](api_ask& a, json_slice v) {
+       return read_flag("add_generation_prompt", v, a.add_generation_prompt);
+     }},
+    // Several calls in one answer are the model's choice; only the default can be promised.
+    {"parallel_tool_calls",
+     [](api_ask&, json_slice v) {
+       bool ignored = true;
+       return read_flag("parallel_tool_calls", v, ignored);
+     }},
+};
+
+}  // namespace
+
+std::span<const api_field> chat_fields() { return fields; }
+
+}  // namespace lethe
