@@ -44,11 +44,13 @@ void refuses(const read_result& r, const std::string& param) {
 TEST(ApiRead, AChatWithEverything) {
   auto r = chat(R"("temperature":0.5,"top_p":0.9,"min_p":0.1,"typical_p":0.8,"top_k":40,"n":2,
     "repetition_penalty":1.1,"presence_penalty":-1,"frequency_penalty":2,"seed":-7,
-    "max_completion_tokens":9,"stop":["a","b\n"],"stop_token_ids":[5],"logit_bias":{"7":-100,"9":1.5},
+    "max_completion_tokens":9,"stop":["a","b\n"],"stop_token_ids":[5],
+    "logit_bias":{"7":-100,"9":1.5},
     "logprobs":true,"top_logprobs":3,"stream":true,"stream_options":{"include_usage":true},
     "tools":[{"type":"function"}],"tool_choice":"none","ignore_eos":true,
     "include_stop_str_in_output":true,"chat_template_kwargs":{"a":1},"parallel_tool_calls":true,
-    "response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"object"}}})");
+    "response_format":{"type":"json_schema",
+      "json_schema":{"name":"x","schema":{"type":"object"}}})");
   ASSERT_FALSE(r->refused) << r->refused->message;
   const api_ask& a = r->ask;
   EXPECT_EQ(a.model, "ember");
