@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <system_error>
 
 #include "actors/cli/commands.hpp"
 
@@ -32,6 +33,8 @@ int main(int argc, char** argv) {
     return app.exit(e) == 0 ? 0 : 2;
   } catch (const std::bad_alloc&) {
     return lethe::refuse("out of memory; see `lethe model inspect` for what a model needs");
+  } catch (const std::system_error& e) {  // fmt's, where nobody reads standard output
+    return lethe::refuse(std::string("cannot write to standard output: ") + e.code().message());
   }
   return exit_code;
 }

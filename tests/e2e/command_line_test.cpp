@@ -234,9 +234,26 @@ TEST(CommandLine, AConvertedModelAnswersTheSame) {
   }
 }
 
+TEST(CommandLine, AReaderThatLeavesEndsItQuietly) {
+  for (const words& command :
+       std::vector<words>{{"model", "inspect", tiny},
+                          generate({"--prompt", "a", "--max-tokens", "300", "--ignore-eos"}),
+                          generate({"--prompt", "a", "--max-tokens", "9", "--json"}),
+                          {"config", "keys"},
+                          {"config", "check", LETHE_SOURCE_DIR "/configs/one.toml"}}) {
+    auto ran = run_lethe_unread(command);
+    EXPECT_TRUE(ran.exit_code == 0 || ran.exit_code == 1) << command[0] << ran.exit_code << ran.err;
+    EXPECT_LE(ran.error_lines(), 1u) << ran.err;
+  }
+}
+
 TEST(CommandLine, EveryCommandHasHelpThatTeaches) {
-  for (const words& command : std::vector<words>{
-           {"generate"}, {"tokenize"}, {"template"}, {"model", "inspect"}, {"model", "convert"}}) {
+  for (const words& command : std::vector<words>{{"generate"},
+                                                 {"tokenize"},
+                                                 {"template"},
+                                                 {"model", "inspect"},
+                                                 {"model", "convert"},
+                                                 {"config", "check"}}) {
     words ask = command;
     ask.push_back("--help");
     auto help = run_lethe(ask);

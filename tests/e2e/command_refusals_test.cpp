@@ -1,6 +1,7 @@
 // Whatever is wrong with what the user gave: one line that says what and where, exit code 1 (2 for
 // the command line's own grammar), nothing on standard output.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "command.hpp"
 
@@ -183,6 +184,13 @@ TEST(CommandRefusals, AModelThatIsNotThere) {
   refuses({"model", "inspect", "/nowhere"}, {"/nowhere"});
   refuses({"model", "convert", "/nowhere", "/tmp/never-written.gguf"}, {"/nowhere"});
   EXPECT_FALSE(std::filesystem::exists("/tmp/never-written.gguf"));
+}
+
+TEST(CommandRefusals, APipeInPlaceOfAFile) {
+  scratch_folder folder;
+  std::string pipe = folder / "model.gguf";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  refuses({"generate", "--model", pipe, "--ids", "1"}, {"not a regular file"});
 }
 
 TEST(CommandRefusals, ConvertWritesOverNothing) {
