@@ -28,6 +28,15 @@ placed_host filled(schema::Host::Reader h, const machine& here) {
   return host;
 }
 
+/// A label of a DNS name: it becomes part of file names and certificates.
+bool is_name(std::string_view name) {
+  auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !name.empty() && name.size() <= 63 && name.front() != '-' && name.back() != '-' &&
+         std::ranges::all_of(name, plain);
+}
+
 std::vector<placed_host> hosts_of(cluster_config& config, const machine& here) {
   std::vector<placed_host> hosts;
   std::set<std::string> names;
@@ -35,6 +44,8 @@ std::vector<placed_host> hosts_of(cluster_config& config, const machine& here) {
   for (unsigned i = 0; i < listed.size(); ++i) {
     hosts.push_back(filled(listed[i], here));
     std::string at = fmt::format("hosts[{}].", i);
+    if (!is_name(hosts.back().name))
+      config.refuse(at + "name", "must be 1 to 63 letters, digits and inner hyphens");
     if (!names.insert(hosts.back().name).second)
       config.refuse(at + "name", "\"{}\" is taken by another host", hosts.back().name);
     if (hosts.back().gpus > 0 && hosts.back().gpu_memory == 0)

@@ -234,6 +234,22 @@ TEST(CommandLine, AConvertedModelAnswersTheSame) {
   }
 }
 
+TEST(CommandLine, KeysAreMadeWhereTheClusterFileSays) {
+  scratch_folder folder;
+  auto file = folder.write("c.toml", "[model]\npath=\"" + tiny +
+                                         "\"\n[[hosts]]\nname=\"a\"\nport=1\n[[hosts]]\nname="
+                                         "\"b\"\nport=2\n[tls]\nfolder=\"keys\"\n");
+  auto made = run_lethe({"keys", "init", file});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  for (const char* name : {"ca.crt", "ca.key", "a.crt", "a.key", "b.crt", "b.key"})
+    EXPECT_TRUE(std::filesystem::exists(folder / (std::string("keys/") + name))) << name;
+  auto again = run_lethe({"keys", "init", file});
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_EQ(again.out.find("wrote"), again.out.npos) << again.out;
+  auto none = folder.write("none.toml", "[model]\npath=\"" + tiny + "\"\n");
+  EXPECT_EQ(run_lethe({"keys", "init", none}).exit_code, 1);
+}
+
 TEST(CommandLine, AReaderThatLeavesEndsItQuietly) {
   for (const words& command :
        std::vector<words>{{"model", "inspect", tiny},

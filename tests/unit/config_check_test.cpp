@@ -122,6 +122,17 @@ TEST(ConfigCheck, TwoHostsNeedKeysPortsAndNames) {
           {"hosts[1].name: \"a\" is taken", "hosts[0].port: is missing", "tls.folder: is missing"});
 }
 
+TEST(ConfigCheck, AHostsNameCanBePartOfAPath) {
+  auto named = [](const std::string& name) {
+    return check(model_line + "[[hosts]]\nname=\"" + name + "\"\n");
+  };
+  for (const char* bad : {"", "..", "a/b", "a.b", "-a", "a-", "a b", "\u00e9"})
+    EXPECT_FALSE(named(bad).good()) << bad;
+  EXPECT_TRUE(named(std::string(63, 'a')).good());
+  EXPECT_FALSE(named(std::string(64, 'a')).good());
+  EXPECT_TRUE(named("gpu-0").good());
+}
+
 TEST(ConfigCheck, WhatCarriesPromptsInTheClearStaysInTheLabAndOnLoopback) {
   std::string api = "[listen]\napi=\"127.0.0.1:8080\"\n";
   EXPECT_TRUE(check("profile=\"lab\"\n" + model_line + api).good());
