@@ -5,8 +5,8 @@
 #include <ctime>
 #include <iostream>
 
-#include "runtime/json/json_text.hpp"
 #include "actors/cli/open_model.hpp"
+#include "runtime/json/json_text.hpp"
 
 namespace lethe {
 

@@ -6,8 +6,8 @@
 #include <memory_resource>
 
 #include "actors/cli/commands.hpp"
-#include "runtime/json/json_text.hpp"
 #include "actors/cli/open_model.hpp"
+#include "runtime/json/json_text.hpp"
 
 namespace lethe {
 

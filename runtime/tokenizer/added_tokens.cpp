@@ -1,7 +1,7 @@
 #include "runtime/tokenizer/added_tokens.hpp"
 
-#include "runtime/tokenizer/unicode.hpp"
 #include "runtime/base/utf8.hpp"
+#include "runtime/tokenizer/unicode.hpp"
 
 namespace lethe {
 namespace {

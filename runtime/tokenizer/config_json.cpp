@@ -1,5 +1,6 @@
 #include "runtime/tokenizer/config_json.hpp"
 
+#include "runtime/base/json_numbers.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/tokenizer/json_fields.hpp"
 
@@ -83,7 +84,7 @@ result<void> read_config(std::string_view source, tokenizer_parts& parts) {
     return fail("{} bytes; at most {} are read", source.size(), limits::json_file_bytes_max);
   simdjson::dom::parser parser;
   object o;
-  if (auto bad = parser.parse(source.data(), source.size()).get(o))
+  if (auto bad = parser.parse(widen_integers(source)).get(o))
     return fail("not a JSON object: {}", simdjson::error_message(bad));
   for (auto [key, out] : {std::pair("bos_token", &parts.bos), std::pair("eos_token", &parts.eos),
                           std::pair("unk_token", &parts.unk), std::pair("pad_token", &parts.pad)}) {

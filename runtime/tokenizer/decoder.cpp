@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "runtime/tokenizer/byte_level.hpp"
 #include "runtime/base/utf8.hpp"
+#include "runtime/tokenizer/byte_level.hpp"
 
 namespace lethe::decoders {
 namespace {

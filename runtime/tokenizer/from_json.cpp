@@ -1,5 +1,6 @@
 #include <unordered_set>
 
+#include "runtime/base/json_numbers.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/tokenizer/component_json.hpp"
 #include "runtime/tokenizer/config_json.hpp"
@@ -103,7 +104,7 @@ result<parts_owner> read(std::string_view source) {
     return fail("{} bytes; at most {} are read", source.size(), limits::json_file_bytes_max);
   simdjson::dom::parser parser;
   json::object o;
-  if (auto bad = parser.parse(source.data(), source.size()).get(o))
+  if (auto bad = parser.parse(widen_integers(source)).get(o))
     return fail("not a JSON object: {}", simdjson::error_message(bad));
   auto parts = std::make_unique<tokenizer_parts>();
   for (auto* step : {read_steps, read_model_and_tokens, read_surroundings}) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "runtime/tokenizer/byte_level.hpp"
 #include "runtime/base/utf8.hpp"
+#include "runtime/tokenizer/byte_level.hpp"
 
 namespace lethe::normalizers {
 namespace {

@@ -7,8 +7,8 @@
 #include <ctime>
 #include <new>
 
-#include "runtime/tokenizer/oniguruma.hpp"
 #include "runtime/base/utf8.hpp"
+#include "runtime/tokenizer/oniguruma.hpp"
 
 namespace lethe {
 namespace {

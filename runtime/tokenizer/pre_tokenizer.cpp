@@ -1,8 +1,8 @@
 #include "runtime/tokenizer/pre_tokenizer.hpp"
 
+#include "runtime/base/utf8.hpp"
 #include "runtime/tokenizer/byte_level.hpp"
 #include "runtime/tokenizer/unicode.hpp"
-#include "runtime/base/utf8.hpp"
 
 namespace lethe::pre_tokenizers {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <functional>
 
-#include "runtime/tokenizer/bpe.hpp"
 #include "runtime/base/utf8.hpp"
+#include "runtime/tokenizer/bpe.hpp"
 
 namespace lethe {
 namespace {

@@ -1,7 +1,7 @@
 #include "runtime/tokenizer/stream_decoder.hpp"
 
-#include "runtime/tokenizer/tokenizer_parts.hpp"
 #include "runtime/base/utf8.hpp"
+#include "runtime/tokenizer/tokenizer_parts.hpp"
 
 namespace lethe {
 

@@ -1,9 +1,9 @@
 #include "runtime/tokenizer/tokenizer.hpp"
 
+#include "runtime/base/utf8.hpp"
 #include "runtime/tokenizer/encoding.hpp"
 #include "runtime/tokenizer/stream_decoder.hpp"
 #include "runtime/tokenizer/tokenizer_parts.hpp"
-#include "runtime/base/utf8.hpp"
 
 namespace lethe {
 namespace {

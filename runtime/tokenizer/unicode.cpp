@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/tokenizer/unicode_tables.hpp"
 #include "runtime/base/utf8.hpp"
+#include "runtime/tokenizer/unicode_tables.hpp"
 
 namespace lethe::unicode {
 namespace {

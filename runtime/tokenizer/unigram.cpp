@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/tokenizer/bpe.hpp"
 #include "runtime/base/utf8.hpp"
+#include "runtime/tokenizer/bpe.hpp"
 
 namespace lethe {
 namespace {

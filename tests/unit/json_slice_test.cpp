@@ -98,9 +98,8 @@ TEST(JsonSlice, DepthHasABound) {
 
 /// Random edits of a valid text: what we take, another reader takes, and the other way round.
 TEST(JsonSlice, AgreesWithAnotherReaderOnDamagedTexts) {
-  const std::string whole =
-      R"({"m":[{"role":"user","content":"h\u00e9\n\"\ud83c\udf0a"}],)"
-      R"("n":-1.5e+3,"t":true,"x":[null,{}]})";
+  const std::string whole = R"({"m":[{"role":"user","content":"h\u00e9\n\"\ud83c\udf0a"}],)"
+                            R"("n":-1.5e+3,"t":true,"x":[null,{}]})";
   std::mt19937 random(7);
   simdjson::dom::parser parser;
   size_t taken = 0;

@@ -1,6 +1,6 @@
 #include <simdjson.h>
 
-#include "runtime/tokenizer/utf8.hpp"
+#include "runtime/base/utf8.hpp"
 #include "tests/unit/tokenizer_sample.hpp"
 
 namespace lethe {

@@ -183,6 +183,13 @@ TEST(Tokenizer, RefusesWhatIsBrokenAndSaysWhere) {
   EXPECT_NE(refusal(chat, "{").find("tokenizer_config.json"), std::string::npos);
 }
 
+// Most published configurations say "no limit" with a number that no 64 bits hold.
+TEST(Tokenizer, TakesNumbersWiderThan64Bits) {
+  auto t = made(
+      chat, R"({"model_max_length":1000000000000000019884624838656,"x":-99999999999999999999})");
+  EXPECT_GT(t.vocab_size(), 0u);
+}
+
 // What derives from a text must live in the arena of its request.
 TEST(Tokenizer, TakesAllMemoryForATextFromTheCaller) {
   auto t = made(chat);

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <random>
 
+#include "runtime/base/utf8.hpp"
 #include "runtime/tokenizer/bpe.hpp"
 #include "runtime/tokenizer/score_bpe.hpp"
 #include "runtime/tokenizer/unigram.hpp"
-#include "runtime/base/utf8.hpp"
 #include "runtime/tokenizer/wordpiece.hpp"
 
 namespace lethe {
