@@ -1,0 +1,57 @@
+"""Muon for the matrices, AdamW for the rest.
+
+Muon replaces a matrix's momentum by the nearest orthogonal matrix. On data like ours it needs about
+half the tokens that AdamW alone needs, which on two cores is what counts."""
+import torch
+
+
+def orthogonal(stack, steps=5):
+    """Newton-Schulz over a stack of equal matrices; the constants are the method's usual ones."""
+    tall = stack.shape[-2] > stack.shape[-1]
+    x = stack.transpose(-1, -2) if tall else stack
+    x = x / (x.norm(dim=(-1, -2), keepdim=True) + 1e-7)
+    for _ in range(steps):
+        square = x @ x.transpose(-1, -2)
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * (square @ square)) @ x
+    return x.transpose(-1, -2) if tall else x
+
+
+class Muon(torch.optim.Optimizer):
+    def __init__(self, params, lr, momentum=0.95, decay=0.01):
+        super().__init__(params, dict(lr=lr, momentum=momentum, decay=decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                mean = self.state[p].setdefault("mean", torch.zeros_like(p))
+                mean.lerp_(p.grad, 1 - group["momentum"])
+                update = orthogonal(p.grad.lerp(mean, group["momentum"]))
+                # Every update then moves an output by about the same, whatever the matrix's form.
+                scale = max(1, p.shape[0] / p.shape[1]) ** 0.5
+                p.mul_(1 - group["lr"] * group["decay"]).add_(update, alpha=-group["lr"] * scale)
+
+
+class Both:
+    """The two optimizers behind one step; `factor` scales both learning rates."""
+
+    def __init__(self, model, matrix_lr, other_lr):
+        matrices = [p for n, p in model.named_parameters() if p.dim() == 2 and "embed" not in n]
+        others = [p for n, p in model.named_parameters() if p.dim() != 2 or "embed" in n]
+        self.parts = [Muon(matrices, matrix_lr),
+                      torch.optim.AdamW(others, other_lr, betas=(0.9, 0.98), weight_decay=0.01)]
+        self.rates = [matrix_lr, other_lr]
+
+    def step(self, factor):
+        for part, rate in zip(self.parts, self.rates):
+            for group in part.param_groups:
+                group["lr"] = rate * factor
+            part.step()
+            part.zero_grad(set_to_none=True)
+
+    def state_dict(self):
+        return [part.state_dict() for part in self.parts]
+
+    def load_state_dict(self, states):
+        for part, state in zip(self.parts, states):
+            part.load_state_dict(state)
