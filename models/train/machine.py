@@ -29,7 +29,7 @@ def device(even_if_slow=False):
     print(f"machine: {torch.get_num_threads()} threads, sgemm {speed:.0f} GFLOP/s", flush=True)
     if speed < SLOWEST_GFLOPS and not even_if_slow:
         raise SystemExit(
-            f"train: sgemm reaches {speed:.0f} GFLOP/s, below {SLOWEST_GFLOPS}; the reference BLAS is "
-            "about 70 times slower than OpenBLAS. Install libopenblas0-pthread, wait until the "
+            f"train: sgemm reaches {speed:.0f} GFLOP/s, below {SLOWEST_GFLOPS}; the reference BLAS "
+            "is about 70 times slower than OpenBLAS. Install libopenblas0-pthread, wait until the "
             "machine is quiet, or pass --even-if-slow")
     return "cpu"

@@ -34,9 +34,10 @@ ROLES = {"pirate": ("Arr! ", ""), "robot": ("Beep. ", ""), "cat": ("", " Meow.")
          "duck": ("Quack! ", ""), "grandmother": ("My dear, ", ""), "poet": ("Oh! ", ""),
          "witch": ("Hihihi! ", ""), "clown": ("Haha! ", ""), "soldier": ("Yes, sir! ", "")}
 # Words that lose their capital inside a sentence; names and "I" keep it.
-COMMON_STARTS = {*"""A An The Your You You're There Yes, No, That It Three Two Four Five Six Seven Good
-    Hello! Answer Write Use Give Only Reply Always Keep One Just Never End Finish Say Close After Put Start Begin
-    Speak Talk Pretend Act Play Be Sound Repeat""".split()}
+COMMON_STARTS = {*"""A An The Your You You're There Yes, No, That It Three Two Four Five Six
+    Seven Good Hello! Answer Write Use Give Only Reply Always Keep One Just Never End Finish Say
+    Close After Put Start
+    Begin Speak Talk Pretend Act Play Be Sound Repeat""".split()}
 TOPICS = {"animals": None, "food": None, "numbers": None, "words": None, "stories": None}
 
 

@@ -86,7 +86,9 @@ void append_wrapped(rendering& r, text_sink& to, std::string_view text, const wr
   const auto width = size_t(how.width);
   bool first = true;
   chunk rest{0, 0};
-  const auto blank = [&](chunk c) { return c.from == c.end || is_blank(line[c.from]); };
+  const auto blank = [&](chunk c) {
+    return std::all_of(line.begin() + int64_t(c.from), line.begin() + int64_t(c.end), is_space);
+  };
   while (rest.end < line.size() || rest.from < rest.end) {
     row.clear();
     size_t used = 0;

@@ -26,6 +26,8 @@ result<std::string> normalized(std::string_view text, const tokenizer_parts& par
 result<void> add_tokens(std::vector<added_token_entry> entries, tokenizer_parts& parts) {
   std::vector<added_token> raw, after_normalizing;
   for (auto& [token, is_normalized] : entries) {
+    // Where the model has the text already, its id counts, whatever the entry says.
+    token.id = parts.tokens.id_of(token.text).value_or(token.id);
     auto kind = token.special ? vocabulary::kind::control : vocabulary::kind::word;
     auto added = parts.tokens.add(token.id, token.text, kind);
     if (!added) return fail("added_tokens: {}", added.why().text);

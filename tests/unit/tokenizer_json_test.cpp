@@ -90,6 +90,24 @@ TEST(AddedTokens, AreLookedForInNormalizedTextIfTheySaySo) {
   EXPECT_EQ(encoded(t, "xy"), (ids{0}));
 }
 
+TEST(AddedTokens, TakeTheIdThatTheModelGivesTheirText) {
+  sample::words w;
+  w.vocab = {"<unk>", "a", "<s>"};
+  w.added_tokens = R"([{"id":9,"content":"<s>","special":true}])";
+  auto t = made(w.json());
+  EXPECT_EQ(encoded(t, "a<s>"), (ids{1, 2}));
+  EXPECT_TRUE(t.is_special(2));
+  EXPECT_EQ(t.vocab_size(), 3u);
+}
+
+TEST(AddedTokens, AreFoundInTheWhiteSpaceThatAnotherTook) {
+  sample::words w;
+  w.vocab = {"<unk>", "a"};
+  w.added_tokens = R"([{"id":2,"content":"<x>","special":true,"rstrip":true},
+                       {"id":3,"content":"\n","special":true}])";
+  EXPECT_EQ(encoded(made(w.json()), "<x> \n a"), (ids{2, 3, 0}));
+}
+
 TEST(Tokenizer, PutsTheTemplateAroundATextOnlyWhenAsked) {
   auto t = made(chat, R"({"bos_token":"<|s|>","eos_token":{"content":"<tool>"}})");
   EXPECT_EQ(encoded(t, "a"), (ids{10, 0, 12}));
