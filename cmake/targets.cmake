@@ -6,6 +6,9 @@ function(lethe_flags target)
     target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
   endif()
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  # A call that is bound when it is first made saves the vector registers, and what a copy has left in
+  # them, to the thread's stack: nobody wipes that.
+  target_link_options(${target} PUBLIC -Wl,-z,relro,-z,now)
   if(LETHE_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${LETHE_SANITIZE} -fno-omit-frame-pointer
                                             -fno-sanitize-recover=all)
