@@ -22,9 +22,9 @@ from tokenizer import Tokenizer
 
 WARMUP = 100_000  # tokens
 # (from so many tokens, rows of a batch, their length); in a decay, from this share of it
-BATCHES = [(0, 16, 128), (1_500_000, 8, 256), (8_000_000, 8, 512), (24_000_000, 4, 1024)]
+BATCHES = [(0, 32, 128), (1_500_000, 16, 256), (8_000_000, 8, 512), (24_000_000, 4, 1024)]
 DECAY_BATCHES = [(0, 8, 512), (0.5, 4, 1024)]
-RATES = {"ember": (0.02, 0.004), "draft": (0.02, 0.006)}
+RATES = {"ember": (0.012, 0.0025), "draft": (0.012, 0.004)}  # of the matrices, of the rest
 
 
 def parsed():
