@@ -4,16 +4,14 @@
 #include <chrono>
 #include <cstdio>
 #include <optional>
-#include <random>
 #include <thread>
 
-#include "actors/cli/answer.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cli/generate_flags.hpp"
 #include "actors/cli/generate_output.hpp"
-#include "actors/cli/open_model.hpp"
 #include "actors/cli/prompt.hpp"
-#include "runtime/model/load.hpp"
+#include "runtime/serve/answer_text.hpp"
+#include "runtime/serve/served_model.hpp"
 
 namespace lethe {
 
@@ -40,18 +38,13 @@ struct session {
 bool shows_progress(const generate_flags& f) { return !f.quiet && isatty(STDERR_FILENO); }
 
 result<std::unique_ptr<loaded_model>> load(const generate_flags& f, const checkpoint& model) {
-  load_options options{.threads = std::max(1u, std::thread::hardware_concurrency())};
-  if (!f.quant.empty()) {
-    auto type = dtype_named(f.quant);
-    if (!type) return type.why();
-    options.quantize = *type;
-  }
+  std::function<void(uint64_t, uint64_t)> progress;
   if (shows_progress(f))
-    options.progress = [](uint64_t done, uint64_t all) {
+    progress = [](uint64_t done, uint64_t all) {
       fmt::print(stderr, "\rloading {:3d} % of {} MiB", done * 100 / std::max<uint64_t>(all, 1),
                  all >> 20);
     };
-  auto loaded = loaded_model::load(model, options);
+  auto loaded = load_weights(model, f.quant, 0, std::move(progress));
   if (shows_progress(f)) fmt::print(stderr, "\r\x1b[K");
   if (loaded && !f.quiet)
     for (const auto& name : (*loaded)->unconverted())
@@ -62,30 +55,22 @@ result<std::unique_ptr<loaded_model>> load(const generate_flags& f, const checkp
 
 /// The model's own defaults, where the command line is silent.
 void apply_defaults(generate_flags& f, const generation_defaults& d) {
-  const sampling plain;
-  f.how.temperature = f.temperature.value_or(d.temperature.value_or(plain.temperature));
-  f.how.top_k = f.top_k.value_or(d.top_k.value_or(plain.top_k));
-  f.how.top_p = f.top_p.value_or(d.top_p.value_or(plain.top_p));
-  f.how.min_p = f.min_p.value_or(d.min_p.value_or(plain.min_p));
-  f.how.typical_p = f.typical_p.value_or(d.typical_p.value_or(plain.typical_p));
-  f.how.repetition_penalty =
-      f.repetition_penalty.value_or(d.repetition_penalty.value_or(plain.repetition_penalty));
-  f.how.bias = f.biases;
-  f.how.want_logprob = f.logprobs.has_value();
-  f.how.logprobs = f.logprobs.value_or(0);
-  std::random_device entropy;
-  f.how.seed = f.seed.value_or(uint64_t{entropy()} << 32 | entropy());
+  sampling how = with_defaults(f.wishes, d);
+  how.presence_penalty = f.how.presence_penalty;
+  how.frequency_penalty = f.how.frequency_penalty;
+  how.bias = f.biases;
+  how.want_logprob = f.logprobs.has_value();
+  how.logprobs = f.logprobs.value_or(0);
+  how.seed = f.seed ? *f.seed : random_seed();
+  f.how = how;
 }
 
 std::vector<uint32_t> stop_ids_of(const generate_flags& f, const checkpoint& model,
                                   const tokenizer* words) {
   std::vector<uint32_t> ids = f.stop_ids;
   if (f.ignore_eos) return ids;
-  const auto& own = model.defaults().eos_ids;
+  auto own = own_stop_ids(model.defaults(), words);
   ids.insert(ids.end(), own.begin(), own.end());
-  if (!words) return ids;
-  if (own.empty() && words->eos()) ids.push_back(*words->eos());
-  if (words->eot()) ids.push_back(*words->eot());
   return ids;
 }
 

@@ -25,13 +25,14 @@ void declare_prompt(CLI::App& command, generate_flags& f) {
 
 void declare_sampling(CLI::App& command, generate_flags& f) {
   auto* group = command.add_option_group("Sampling", "defaults are the model's, else these");
-  group->add_option("--temperature", f.temperature, "0 takes the likeliest token; default 1");
-  group->add_option("--top-k", f.top_k, "keep the k likeliest; 0: all");
-  group->add_option("--top-p", f.top_p, "keep the likeliest that sum to p; default 1");
-  group->add_option("--min-p", f.min_p,
+  group->add_option("--temperature", f.wishes.temperature,
+                    "0 takes the likeliest token; default 1");
+  group->add_option("--top-k", f.wishes.top_k, "keep the k likeliest; 0: all");
+  group->add_option("--top-p", f.wishes.top_p, "keep the likeliest that sum to p; default 1");
+  group->add_option("--min-p", f.wishes.min_p,
                     "drop what is less likely than this x the likeliest; default 0");
-  group->add_option("--typical-p", f.typical_p, "locally typical sampling; default 1");
-  group->add_option("--repetition-penalty", f.repetition_penalty,
+  group->add_option("--typical-p", f.wishes.typical_p, "locally typical sampling; default 1");
+  group->add_option("--repetition-penalty", f.wishes.repetition_penalty,
                     "over prompt and answer; default 1");
   group->add_option("--presence-penalty", f.how.presence_penalty, "over the answer")
       ->capture_default_str();

@@ -20,8 +20,7 @@ struct generate_flags {
   // The answer.
   sampling how;
   std::optional<uint64_t> seed;
-  std::optional<float> temperature, top_p, min_p, typical_p, repetition_penalty;
-  std::optional<uint32_t> top_k;
+  sampling_wishes wishes;
   std::vector<std::string> stop, bias;
   std::vector<logit_bias> biases;  // of `bias`
   std::vector<uint32_t> stop_ids;

@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-#include "actors/cli/answer.hpp"
+#include "runtime/serve/answer_text.hpp"
 
 namespace lethe {
 

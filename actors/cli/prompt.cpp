@@ -5,8 +5,9 @@
 #include <ctime>
 #include <iostream>
 
-#include "actors/cli/open_model.hpp"
+#include "actors/cli/read_input.hpp"
 #include "runtime/json/json_text.hpp"
+#include "runtime/serve/open_model.hpp"
 
 namespace lethe {
 

@@ -5,7 +5,8 @@
 #include <memory_resource>
 
 #include "actors/cli/commands.hpp"
-#include "actors/cli/open_model.hpp"
+#include "actors/cli/read_input.hpp"
+#include "runtime/serve/open_model.hpp"
 
 namespace lethe {
 

@@ -6,8 +6,9 @@
 #include <memory_resource>
 
 #include "actors/cli/commands.hpp"
-#include "actors/cli/open_model.hpp"
+#include "actors/cli/read_input.hpp"
 #include "runtime/json/json_text.hpp"
+#include "runtime/serve/open_model.hpp"
 
 namespace lethe {
 

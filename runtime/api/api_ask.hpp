@@ -38,8 +38,7 @@ struct api_ask {
   std::pmr::vector<api_prompt> prompts;
   answer_form form = answer_form::text;
 
-  std::optional<float> temperature, top_p, min_p, typical_p, repetition_penalty;
-  std::optional<uint32_t> top_k;
+  sampling_wishes wishes;
   float presence_penalty = 0, frequency_penalty = 0;
   std::optional<uint64_t> seed;
   std::optional<uint32_t> max_tokens;

@@ -90,13 +90,14 @@ constexpr api_field fields[] = {
     {"stream_options", stream_options},
     {"stream", [](api_ask& a, json_slice v) { return read_flag("stream", v, a.stream); }},
     {"temperature",
-     [](api_ask& a, json_slice v) { return read_float("temperature", v, a.temperature); }},
-    {"top_p", [](api_ask& a, json_slice v) { return read_float("top_p", v, a.top_p); }},
-    {"min_p", [](api_ask& a, json_slice v) { return read_float("min_p", v, a.min_p); }},
-    {"typical_p", [](api_ask& a, json_slice v) { return read_float("typical_p", v, a.typical_p); }},
+     [](api_ask& a, json_slice v) { return read_float("temperature", v, a.wishes.temperature); }},
+    {"top_p", [](api_ask& a, json_slice v) { return read_float("top_p", v, a.wishes.top_p); }},
+    {"min_p", [](api_ask& a, json_slice v) { return read_float("min_p", v, a.wishes.min_p); }},
+    {"typical_p",
+     [](api_ask& a, json_slice v) { return read_float("typical_p", v, a.wishes.typical_p); }},
     {"repetition_penalty",
      [](api_ask& a, json_slice v) {
-       return read_float("repetition_penalty", v, a.repetition_penalty);
+       return read_float("repetition_penalty", v, a.wishes.repetition_penalty);
      }},
     {"presence_penalty",
      [](api_ask& a, json_slice v) {
@@ -109,8 +110,8 @@ constexpr api_field fields[] = {
     // -1 is how vLLM's clients say "all".
     {"top_k",
      [](api_ask& a, json_slice v) {
-       if (v.whole() == -1) return a.top_k = 0, api_refusal();
-       return read_whole("top_k", v, 0, most_u32, a.top_k);
+       if (v.whole() == -1) return a.wishes.top_k = 0, api_refusal();
+       return read_whole("top_k", v, 0, most_u32, a.wishes.top_k);
      }},
     {"seed",
      [](api_ask& a, json_slice v) { return read_whole("seed", v, INT64_MIN, INT64_MAX, a.seed); }},

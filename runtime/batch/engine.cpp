@@ -23,10 +23,12 @@ class threaded_engine final : public engine {
     thread_.join();
   }
 
+  result<void> fits(const request& r) const override { return check_ask(plan_, ask_of(r, 0)); }
+
   result<void> submit(request& r) override {
     if (auto alive = health(); !alive) return alive.why();
+    if (auto ok = fits(r); !ok) return ok.why();
     uint64_t id = next_id_.fetch_add(1);
-    if (auto fits = check_ask(plan_, ask_of(r, id)); !fits) return fits.why();
     if (loop_->outstanding.fetch_add(1) >= config_.queue) {
       loop_->outstanding.fetch_sub(1);
       return fail("{} requests wait or run already; try again later", config_.queue);

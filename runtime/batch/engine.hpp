@@ -39,6 +39,8 @@ class engine {
   /// Cancels what is left, waits until everything is wiped.
   virtual ~engine() = default;
 
+  /// Whether a request that was asked could ever run here; if not, why, and what to change.
+  virtual result<void> fits(const request& r) const = 0;
   /// Queues a request that was asked. It must live until it is gone. An error means that the
   /// engine never saw it.
   virtual result<void> submit(request& r) = 0;

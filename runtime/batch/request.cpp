@@ -102,9 +102,11 @@ uint32_t request::token_at(uint32_t choice, uint32_t position) const {
 }
 
 void request::publish(uint32_t change) {
-  // One operation: whoever sees gone_bit may end this object while notify_all returns.
+  // Whoever sees gone_bit may end this object at once: nothing of it is read after that.
+  auto watcher = watcher_;
   events_.fetch_add(change, std::memory_order_release);
   events_.notify_all();
+  if (watcher) watcher->changed();
 }
 
 }  // namespace lethe

@@ -38,6 +38,13 @@ struct choice_state {
   std::atomic<finish_reason> reason{finish_reason::none};
 };
 
+/// Told of every change by the step loop's thread, for owners that can't sleep in `wait`.
+class request_watcher {
+ public:
+  virtual ~request_watcher() = default;
+  virtual void changed() = 0;
+};
+
 /// One request. Everything on this host that derives from it lives in its arena, which its owner
 /// destroys with `forget`. The engine writes, the owner reads what is published.
 class request {
@@ -50,6 +57,8 @@ class request {
   /// Takes all memory that the request will ever need, so that it can't fail half way.
   result<void> ask(const generate_ask& what, uint32_t vocab);
 
+  /// Before submit. `changed` follows each change that `events` shows, the last one, too.
+  void watch(std::shared_ptr<request_watcher> by) { watcher_ = std::move(by); }
   /// Changes with every published token and every end.
   uint32_t events() const { return events_.load(std::memory_order_acquire); }
   /// Sleeps until events() differs from `seen`.
@@ -101,6 +110,7 @@ class request {
   uint32_t max_tokens_ = 0, choices_ = 0;
   bool wants_prompt_logprobs_ = false;
   std::atomic<uint32_t> events_{0};
+  std::shared_ptr<request_watcher> watcher_;
 };
 
 }  // namespace lethe

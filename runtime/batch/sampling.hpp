@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "runtime/base/result.hpp"
@@ -26,6 +27,12 @@ struct sampling {
   uint64_t seed = 0;
   bool want_logprob = false;  // of the drawn token
   uint32_t logprobs = 0;      // most likely alternatives; wants the drawn token's, too
+};
+
+/// What a request may leave to the model's publisher.
+struct sampling_wishes {
+  std::optional<float> temperature, top_p, min_p, typical_p, repetition_penalty;
+  std::optional<uint32_t> top_k;
 };
 
 /// Names the first parameter that is out of range, and the range.

@@ -55,13 +55,13 @@ TEST(ApiRead, AChatWithEverything) {
   const api_ask& a = r->ask;
   EXPECT_EQ(a.model, "ember");
   EXPECT_EQ(a.messages->count(), 1u);
-  EXPECT_EQ(a.temperature, 0.5f);
-  EXPECT_EQ(a.top_p, 0.9f);
-  EXPECT_EQ(a.min_p, 0.1f);
-  EXPECT_EQ(a.typical_p, 0.8f);
-  EXPECT_EQ(a.top_k, 40u);
+  EXPECT_EQ(a.wishes.temperature, 0.5f);
+  EXPECT_EQ(a.wishes.top_p, 0.9f);
+  EXPECT_EQ(a.wishes.min_p, 0.1f);
+  EXPECT_EQ(a.wishes.typical_p, 0.8f);
+  EXPECT_EQ(a.wishes.top_k, 40u);
   EXPECT_EQ(a.choices, 2u);
-  EXPECT_EQ(a.repetition_penalty, 1.1f);
+  EXPECT_EQ(a.wishes.repetition_penalty, 1.1f);
   EXPECT_EQ(a.presence_penalty, -1.f);
   EXPECT_EQ(a.frequency_penalty, 2.f);
   EXPECT_EQ(a.seed, uint64_t(-7));
@@ -84,7 +84,7 @@ TEST(ApiRead, NullMeansLeftOut) {
   auto r = chat(R"("temperature":null,"stop":null,"seed":null,"max_tokens":null,"tools":null,
     "logit_bias":null,"stream":null,"stream_options":null,"response_format":null,"n":null)");
   ASSERT_FALSE(r->refused) << r->refused->message;
-  EXPECT_FALSE(r->ask.temperature);
+  EXPECT_FALSE(r->ask.wishes.temperature);
   EXPECT_FALSE(r->ask.max_tokens);
   EXPECT_EQ(r->ask.choices, 1u);
 }

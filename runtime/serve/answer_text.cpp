@@ -1,4 +1,4 @@
-#include "actors/cli/answer.hpp"
+#include "runtime/serve/answer_text.hpp"
 
 namespace lethe {
 

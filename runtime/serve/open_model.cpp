@@ -1,9 +1,4 @@
-#include "actors/cli/open_model.hpp"
-
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include "runtime/serve/open_model.hpp"
 
 #include "runtime/base/limits.hpp"
 #include "runtime/base/mapped_file.hpp"
@@ -15,8 +10,6 @@ namespace lethe {
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr size_t input_bytes_max = size_t{64} << 20;
 
 result<std::string> read_if_there(const fs::path& path, size_t bytes_max) {
   std::error_code ignored;
@@ -82,21 +75,6 @@ result<opened_template> open_template(const fs::path& path) {
                 path.string());
   return compile(source, path, text_of(*vocabulary, vocabulary->bos()),
                  text_of(*vocabulary, vocabulary->eos()));
-}
-
-result<std::string> read_input(const std::string& path) {
-  if (path != "-") return read_text(path, input_bytes_max);
-  std::string all;
-  char part[65536];
-  while (true) {
-    ssize_t got = ::read(STDIN_FILENO, part, sizeof part);
-    if (got == 0) return all;
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail("standard input: cannot read: {}", std::strerror(errno));
-    if (all.size() + size_t(got) > input_bytes_max)
-      return fail("standard input: over {} bytes", input_bytes_max);
-    all.append(part, size_t(got));
-  }
 }
 
 }  // namespace lethe

@@ -25,7 +25,4 @@ struct opened_template {
 /// The chat template of a model folder, a GGUF file, or a bare .jinja file.
 result<opened_template> open_template(const std::filesystem::path& path);
 
-/// All of standard input, or of a file if `path` is not "-".
-result<std::string> read_input(const std::string& path);
-
 }  // namespace lethe

@@ -1,0 +1,101 @@
+#pragma once
+
+#include "runtime/api/api_ask.hpp"
+#include "runtime/api/write_answer.hpp"
+#include "runtime/serve/answer_text.hpp"
+#include "runtime/serve/served_model.hpp"
+
+namespace lethe {
+
+/// Where an answer goes, whatever carries it: first its head, then pieces of its body.
+class answer_sink {
+ public:
+  virtual ~answer_sink() = default;
+  virtual void head(int status, const char* content_type, uint32_t retry_after_s) = 0;
+  virtual void piece(std::string_view bytes) = 0;
+};
+
+/// What all requests of an engine share.
+struct api_service {
+  std::shared_ptr<const served_model> model;
+  engine* serving = nullptr;
+  api_rules rules;
+};
+
+/// What a forgotten request leaves: numbers.
+struct api_report {
+  uint32_t arenas = 0;
+  uint64_t bytes_wiped = 0;
+  uint32_t prompt_tokens = 0, answer_tokens = 0;
+  bool failed = false;
+};
+
+/// One call of the API from body to answer. It knows neither actors nor sockets: its owner hands
+/// it bytes and calls `pump` when the engine has changed something.
+class api_request {
+ public:
+  static result<std::unique_ptr<api_request>> make(const api_service& by, size_t body_bytes);
+  ~api_request();
+
+  /// The body lives here, before `begin` and until `forget`.
+  std::pmr::memory_resource* memory() { return memory_.resource(); }
+
+  /// Understands a body and submits it; an error is answered at once.
+  void begin(api_call call, std::string_view body, std::shared_ptr<request_watcher> watcher,
+             answer_sink& out);
+  /// Writes what is new.
+  void pump(answer_sink& out);
+  /// Nobody reads on.
+  void cancel();
+  /// Everything is said and the engine is done with it.
+  bool over() const;
+  /// Wipes all arenas. Only when it is over.
+  api_report forget();
+
+ private:
+  /// One choice of the answer, and how much of it is said.
+  struct spoken {
+    request* from;
+    uint32_t choice;
+    answer_text text;
+    size_t said_bytes = 0;
+    uint32_t said_tokens = 0, said_token_bytes = 0;
+    bool begun = false;  // something was said
+    bool ended = false;  // nothing follows what is read
+    bool over = false;   // and that is said
+  };
+  /// All that is not the engine's. In the arena, and ended before it.
+  struct state {
+    explicit state(std::pmr::memory_resource* below) : pool(below), ask(&pool), choices(&pool) {}
+    std::pmr::unsynchronized_pool_resource pool;  // pieces come and go: their memory serves again
+    api_ask ask;
+    std::pmr::vector<spoken> choices;
+    std::string id;  // random
+    std::optional<answer_writer> writer;
+  };
+
+  api_request(const api_service& by, arena memory) : by_(by), memory_(std::move(memory)) {}
+  // api_request.cpp: from body to engine
+  api_refusal understand(std::string_view body);
+  result<std::pmr::vector<uint32_t>> prompt_ids(uint32_t i);
+  api_refusal add_prompt(uint32_t i, const std::shared_ptr<request_watcher>& watcher);
+  api_refusal submit_all(const std::shared_ptr<request_watcher>& watcher);
+  void refuse(const api_error& why, answer_sink& out);
+  // api_request_answer.cpp: from engine to answer
+  finish_reason reason_of(const spoken& s) const;
+  bool read(spoken& s);
+  void say_more(spoken& s, answer_sink& out);
+  void say_whole(answer_sink& out);
+  void end_stream(answer_sink& out);
+  void fail_late(answer_sink& out);
+  std::pmr::string echo_of(const spoken& s) const;
+  api_usage usage() const;
+
+  const api_service& by_;
+  arena memory_;
+  state* state_ = nullptr;
+  std::vector<std::unique_ptr<request>> parts_;  // one for each prompt
+  bool answered_ = false;
+};
+
+}  // namespace lethe

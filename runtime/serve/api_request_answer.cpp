@@ -1,0 +1,143 @@
+#include <list>
+#include <new>
+
+#include "runtime/serve/api_request.hpp"
+
+namespace lethe {
+
+namespace {
+
+/// Tokens [first, last) of a choice as clients see them. Their alternatives are kept in `top`.
+std::pmr::vector<said_token> tokens_of(const choice_state& c, uint32_t alternatives,
+                                       const tokenizer& words, uint32_t first, uint32_t last,
+                                       std::pmr::vector<said_alternative>& top) {
+  std::pmr::vector<said_token> all(top.get_allocator());
+  top.reserve(top.size() + size_t{last - first} * alternatives);
+  for (uint32_t t = first; t < last; ++t) {
+    size_t begin = top.size();
+    for (const auto& likely : std::span(c.top).subspan(size_t{t} * alternatives, alternatives))
+      top.push_back({words.token_bytes(likely.id), likely.logprob});
+    all.push_back({words.token_bytes(c.ids[t]), c.logprobs[t],
+                   std::span<const said_alternative>(top).subspan(begin)});
+  }
+  return all;
+}
+
+}  // namespace
+
+/// A choice ended by a stop text was told so by its reader, whatever the engine saw first.
+finish_reason api_request::reason_of(const spoken& s) const {
+  if (s.text.stopped()) return finish_reason::stop;
+  return s.from->choice(s.choice).reason.load(std::memory_order_acquire);
+}
+
+/// Takes what is new; whether that was the last of it.
+bool api_request::read(spoken& s) {
+  if (s.text.stopped()) return true;
+  // The end is looked at first: whoever published it had published every token.
+  bool ended = reason_of(s) != finish_reason::none;
+  s.text.read(s.from->choice(s.choice));
+  if (!s.text.stopped()) return ended;
+  by_.serving->stop(*s.from, s.choice);
+  return true;
+}
+
+void api_request::pump(answer_sink& out) try {
+  if (answered_ || !state_) return;
+  bool all = true;
+  for (spoken& s : state_->choices) {
+    bool last = read(s);
+    auto reason = reason_of(s);
+    if (reason == finish_reason::failed || reason == finish_reason::cancelled)
+      return fail_late(out);
+    s.ended = last;
+    if (state_->ask.stream) say_more(s, out);
+    all = all && last;
+  }
+  if (!all) return;
+  state_->ask.stream ? end_stream(out) : say_whole(out);
+  answered_ = true;
+} catch (const std::bad_alloc&) {
+  fail_late(out);
+}
+
+/// An error when the answer may have begun.
+void api_request::fail_late(answer_sink& out) {
+  cancel();
+  api_error why{.status = 503,
+                .type = "server_error",
+                .code = "engine_lost",
+                .message = "the engine failed while it answered; ask again",
+                .retry_after_s = 1};
+  if (!state_->ask.stream) return refuse(why, out);
+  out.piece("data: " + to_json(why) + "\n\n");
+  answered_ = true;
+}
+
+void api_request::say_more(spoken& s, answer_sink& out) {
+  if (s.over) return;
+  const api_ask& a = state_->ask;
+  std::string_view text = std::string_view(s.text.text()).substr(s.said_bytes);
+  bool tokens = a.want_logprobs && s.text.tokens() > s.said_tokens;
+  if (s.begun && text.empty() && !tokens && !s.ended) return;
+  std::pmr::string echoed(&state_->pool);
+  if (!s.begun && a.echo) echoed.append(echo_of(s)).append(text);
+  std::pmr::vector<said_alternative> top(&state_->pool);
+  std::pmr::vector<said_token> said(&state_->pool);
+  if (tokens)
+    said = tokens_of(s.from->choice(s.choice), a.logprobs, by_.model->words, s.said_tokens,
+                     s.text.tokens(), top);
+  said_choice c{.index = uint32_t(&s - state_->choices.data()),
+                .text = echoed.empty() ? text : std::string_view(echoed),
+                .finish_reason = s.ended ? name_of(reason_of(s)) : nullptr,
+                .tokens = said,
+                .text_offset = s.said_token_bytes};
+  out.piece(state_->writer->chunk(c, !s.begun, a.include_usage));
+  for (const auto& t : said) s.said_token_bytes += uint32_t(t.text.size());
+  s.said_bytes = s.text.text().size();
+  s.said_tokens = s.text.tokens();
+  s.begun = true;
+  s.over = s.ended;
+}
+
+void api_request::say_whole(answer_sink& out) {
+  const api_ask& a = state_->ask;
+  auto* pool = &state_->pool;
+  std::pmr::vector<said_choice> all(pool);
+  // Views into these: they must not move.
+  std::pmr::list<std::pmr::vector<said_alternative>> tops(pool);
+  std::pmr::list<std::pmr::vector<said_token>> tokens(pool);
+  std::pmr::list<std::pmr::string> echoed(pool);
+  for (const spoken& s : state_->choices) {
+    said_choice c{.index = uint32_t(all.size()),
+                  .text = s.text.text(),
+                  .finish_reason = name_of(reason_of(s))};
+    if (a.echo) c.text = echoed.emplace_back(echo_of(s)).append(s.text.text());
+    if (a.want_logprobs)
+      c.tokens =
+          tokens.emplace_back(tokens_of(s.from->choice(s.choice), a.logprobs, by_.model->words, 0,
+                                        s.text.tokens(), tops.emplace_back()));
+    all.push_back(c);
+  }
+  out.head(200, "application/json", 0);
+  out.piece(state_->writer->whole(all, usage()));
+}
+
+void api_request::end_stream(answer_sink& out) {
+  if (state_->ask.include_usage) out.piece(state_->writer->usage_chunk(usage()));
+  out.piece(answer_writer::done);
+}
+
+/// The prompt as its tokens read: what a client wrote, or what its ids say.
+std::pmr::string api_request::echo_of(const spoken& s) const {
+  return by_.model->words.decode(s.from->prompt(), true, &state_->pool);
+}
+
+api_usage api_request::usage() const {
+  api_usage u;
+  for (const auto& part : parts_) u.prompt_tokens += uint32_t(part->prompt().size());
+  for (const spoken& s : state_->choices) u.completion_tokens += s.text.tokens();
+  return u;
+}
+
+}  // namespace lethe

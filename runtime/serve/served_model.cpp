@@ -1,0 +1,72 @@
+#include "runtime/serve/served_model.hpp"
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+namespace lethe {
+
+std::vector<uint32_t> own_stop_ids(const generation_defaults& defaults, const tokenizer* words) {
+  std::vector<uint32_t> ids = defaults.eos_ids;
+  if (!words) return ids;
+  if (ids.empty() && words->eos()) ids.push_back(*words->eos());
+  if (words->eot()) ids.push_back(*words->eot());
+  return ids;
+}
+
+result<std::unique_ptr<loaded_model>> load_weights(
+    const checkpoint& model, const std::string& quantize, uint32_t threads,
+    std::function<void(uint64_t, uint64_t)> progress) {
+  load_options options{
+      .threads = threads ? threads : std::max(1u, std::thread::hardware_concurrency()),
+      .progress = std::move(progress)};
+  if (!quantize.empty()) {
+    auto type = dtype_named(quantize);
+    if (!type) return type.why();
+    options.quantize = *type;
+  }
+  return loaded_model::load(model, options);
+}
+
+sampling with_defaults(const sampling_wishes& w, const generation_defaults& d) {
+  sampling how;
+  how.temperature = w.temperature.value_or(d.temperature.value_or(how.temperature));
+  how.top_k = w.top_k.value_or(d.top_k.value_or(how.top_k));
+  how.top_p = w.top_p.value_or(d.top_p.value_or(how.top_p));
+  how.min_p = w.min_p.value_or(d.min_p.value_or(how.min_p));
+  how.typical_p = w.typical_p.value_or(d.typical_p.value_or(how.typical_p));
+  how.repetition_penalty =
+      w.repetition_penalty.value_or(d.repetition_penalty.value_or(how.repetition_penalty));
+  return how;
+}
+
+uint64_t random_seed() {
+  std::random_device entropy;
+  return uint64_t{entropy()} << 32 | entropy();
+}
+
+namespace {
+
+std::string name_from(const std::filesystem::path& path) {
+  auto clean = path.lexically_normal();
+  return clean.has_filename() ? clean.stem().string() : clean.parent_path().filename().string();
+}
+
+}  // namespace
+
+result<std::shared_ptr<const served_model>> served_model::open(const model_options& o) {
+  auto model = checkpoint::open(o.path);
+  if (!model) return model.why();
+  auto words = open_tokenizer(o.path);
+  if (!words) return words.why();
+  std::optional<opened_template> chat;
+  if (auto own = open_template(o.path)) chat = *std::move(own);
+  auto weights = load_weights(*model, o.quantize, o.threads, o.progress);
+  if (!weights) return weights.why();
+  auto stops = own_stop_ids(model->defaults(), &*words);
+  return std::make_shared<const served_model>(
+      served_model{o.name.empty() ? name_from(o.path) : o.name, *std::move(model),
+                   *std::move(words), std::move(chat), *std::move(weights), std::move(stops)});
+}
+
+}  // namespace lethe

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+
+#include "runtime/batch/engine.hpp"
+#include "runtime/model/load.hpp"
+#include "runtime/serve/open_model.hpp"
+
+namespace lethe {
+
+struct model_options {
+  std::filesystem::path path;
+  std::string name;      // what clients call it; empty: the folder's or file's name
+  std::string quantize;  // "q8_0", ...; empty: as the file has it
+  uint32_t threads = 0;  // for loading; 0: all cores
+  std::function<void(uint64_t, uint64_t)> progress;
+};
+
+/// A model as requests see it, opened once and shared by all of them.
+struct served_model {
+  std::string name;
+  checkpoint model;
+  tokenizer words;
+  std::optional<opened_template> chat;  // none: /v1/chat/completions can't be served
+  std::unique_ptr<loaded_model> weights;
+  std::vector<uint32_t> stop_ids;  // what ends an answer unless a request ignores it
+
+  static result<std::shared_ptr<const served_model>> open(const model_options& options);
+};
+
+/// The ids that end an answer by the model's own files.
+std::vector<uint32_t> own_stop_ids(const generation_defaults& defaults, const tokenizer* words);
+
+/// The weights, converted to `quantize` if it names a type.
+result<std::unique_ptr<loaded_model>> load_weights(
+    const checkpoint& model, const std::string& quantize, uint32_t threads,
+    std::function<void(uint64_t, uint64_t)> progress);
+
+/// What a request leaves open, as the model's publisher samples from it.
+sampling with_defaults(const sampling_wishes& wishes, const generation_defaults& defaults);
+
+/// For requests that name no seed.
+uint64_t random_seed();
+
+}  // namespace lethe
