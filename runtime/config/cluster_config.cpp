@@ -29,6 +29,13 @@ cluster_config cluster_config::parse(std::string_view toml, const std::filesyste
   return made;
 }
 
+cluster_config cluster_config::of(schema::Config::Reader from) {
+  cluster_config made("/cluster");
+  made.message_ = std::make_unique<capnp::MallocMessageBuilder>();
+  made.message_->setRoot(from);
+  return made;
+}
+
 std::string cluster_config::where(const std::string& key) const {
   return fmt::format("{}:{}: {}: ", file_.string(), facts_.line_of(key), key);
 }

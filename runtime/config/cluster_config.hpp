@@ -17,6 +17,9 @@ class cluster_config {
   static cluster_config read(const std::filesystem::path& file);
   static cluster_config parse(std::string_view toml, const std::filesystem::path& file);
 
+  /// One that was read elsewhere; its paths are absolute.
+  static cluster_config of(schema::Config::Reader from);
+
   schema::Config::Reader get() const { return message_->getRoot<schema::Config>().asReader(); }
   const std::vector<std::string>& problems() const { return facts_.problems; }
   bool gives(const std::string& key) const { return facts_.lines.contains(key); }
@@ -28,6 +31,7 @@ class cluster_config {
   }
   /// "FILE:LINE: KEY: "
   std::string where(const std::string& key) const;
+  schema::Config::Builder edit() { return message_->getRoot<schema::Config>(); }
   /// A path of the file, which it gives relative to itself.
   std::filesystem::path resolve(std::string_view path) const;
 

@@ -13,7 +13,6 @@ namespace lethe {
 namespace {
 
 constexpr size_t arena_bytes_least = size_t{64} << 20;  // reserved, not committed
-constexpr const char* json_type = "application/json";
 
 const api_error too_large{
     .status = 413, .code = "request_too_large", .message = "the request does not fit its memory"};
@@ -43,7 +42,13 @@ result<std::unique_ptr<api_request>> api_request::make(const api_service& by, si
   return std::unique_ptr<api_request>(new api_request(by, *std::move(memory)));
 }
 
+/// However its owner ends: the engine lets go first.
 api_request::~api_request() {
+  cancel();
+  for (const auto& part : parts_) {
+    if (part->id() == 0) continue;
+    for (uint32_t seen = part->events(); !part->gone(); seen = part->events()) part->wait(seen);
+  }
   if (state_) std::destroy_at(state_);
 }
 
@@ -55,14 +60,15 @@ void api_request::begin(api_call call, std::string_view body,
   state_->ask.call = call;
   if (auto why = understand(body)) return refuse(*why, out);
   if (auto why = submit_all(watcher)) return refuse(*why, out);
-  if (state_->ask.stream) out.head(200, "text/event-stream", 0);
+  if (state_->ask.stream) out.head({.content_type = "text/event-stream"});
 } catch (const std::bad_alloc&) {
   refuse(too_large, out);
 }
 
 void api_request::refuse(const api_error& why, answer_sink& out) {
-  out.head(why.status, json_type, why.retry_after_s);
-  out.piece(to_json(why));
+  std::string body = to_json(why);
+  out.head({.status = why.status, .retry_after_s = why.retry_after_s, .content_length = body.size()});
+  out.piece(body);
   answered_ = true;
 }
 

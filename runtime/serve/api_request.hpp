@@ -7,11 +7,18 @@
 
 namespace lethe {
 
+struct answer_head {
+  int status = 200;
+  const char* content_type = "application/json";
+  uint32_t retry_after_s = 0;
+  std::optional<size_t> content_length;  // none: a stream
+};
+
 /// Where an answer goes, whatever carries it: first its head, then pieces of its body.
 class answer_sink {
  public:
   virtual ~answer_sink() = default;
-  virtual void head(int status, const char* content_type, uint32_t retry_after_s) = 0;
+  virtual void head(const answer_head& h) = 0;
   virtual void piece(std::string_view bytes) = 0;
 };
 
@@ -43,6 +50,8 @@ class api_request {
   /// Understands a body and submits it; an error is answered at once.
   void begin(api_call call, std::string_view body, std::shared_ptr<request_watcher> watcher,
              answer_sink& out);
+  /// Answers with an error instead.
+  void refuse(const api_error& why, answer_sink& out);
   /// Writes what is new.
   void pump(answer_sink& out);
   /// Nobody reads on.
@@ -80,7 +89,6 @@ class api_request {
   result<std::pmr::vector<uint32_t>> prompt_ids(uint32_t i);
   api_refusal add_prompt(uint32_t i, const std::shared_ptr<request_watcher>& watcher);
   api_refusal submit_all(const std::shared_ptr<request_watcher>& watcher);
-  void refuse(const api_error& why, answer_sink& out);
   // api_request_answer.cpp: from engine to answer
   finish_reason reason_of(const spoken& s) const;
   bool read(spoken& s);

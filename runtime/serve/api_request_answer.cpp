@@ -119,8 +119,9 @@ void api_request::say_whole(answer_sink& out) {
                                         s.text.tokens(), tops.emplace_back()));
     all.push_back(c);
   }
-  out.head(200, "application/json", 0);
-  out.piece(state_->writer->whole(all, usage()));
+  auto body = state_->writer->whole(all, usage());
+  out.head({.content_length = body.size()});
+  out.piece(body);
 }
 
 void api_request::end_stream(answer_sink& out) {

@@ -1,0 +1,212 @@
+#include "actors/engine_actor.hpp"
+
+#include "actors/process.hpp"
+#include "runtime/arena/arena.hpp"
+
+namespace lethe {
+
+void engine_state::begin(engine_actor::stateful_pointer<engine_state> self, engine_setup setup,
+                         directory_actor directory) {
+  self_ = self;
+  setup_ = std::move(setup);
+  clerk_ = clerk(setup_.trace, actor_kind::engine, setup_.slot);
+  directory_ = std::move(directory);
+  say(schema::Phase::STARTING);
+  uint64_t told = 0;
+  auto opened = setup_.open([&](uint64_t done, uint64_t total) {
+    if (uint64_t now = clerk_.now_ns(); now - told > 100'000'000 || done == total) {
+      told = now;
+      say(schema::Phase::LOADING, {}, done, total);
+    }
+  });
+  if (!opened) {
+    say(schema::Phase::FAILED, opened.why().text);
+    return self_->quit(caf::exit_reason::user_shutdown);
+  }
+  auto key = node_key::make();
+  check(bool(key));
+  api_service api{opened->model, opened->serving.get(), setup_.rules};
+  engine_ = std::make_shared<running_engine>(running_engine{
+      *std::move(opened), {std::move(api), *std::move(key), setup_.epoch, setup_.release}});
+  say(schema::Phase::READY);
+  self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms), tick::value);
+}
+
+void engine_state::say(schema::Phase phase, const std::string& reason, uint64_t done, uint64_t total) {
+  self_->send(directory_, clerk_.write<schema::EngineState>(0, [&](schema::EngineState::Builder b) {
+    b.setSlot(setup_.slot);
+    b.setEpoch(setup_.epoch);
+    b.setPhase(phase);
+    b.setDone(done);
+    b.setTotal(total);
+    b.setPid(uint32_t(::getpid()));
+    b.setReason(reason);
+    b.setArenas(uint32_t(count_arenas().alive));
+    if (phase != schema::Phase::READY) return;
+    const auto& c = serving().config();
+    b.setNode(data_of(engine_->service.key.published().to_bytes()));
+    b.setCapacity(c.queue);
+    b.setContext(c.context);
+    b.setModel(engine_->opened.model->name);
+  }));
+}
+
+void engine_state::refuse(uint64_t request, schema::LossReason why, const face_actor& client) {
+  self_->send(client, clerk_.write<schema::Lost>(request, [&](schema::Lost::Builder b) {
+    b.setRequest(request);
+    b.setReason(why);
+  }));
+  end_unknown(request, schema::Outcome::FAILED);
+}
+
+void engine_state::end_unknown(uint64_t request, schema::Outcome how) {
+  if (!scheduler_) return;
+  self_->send(scheduler_, clerk_.write<schema::Release>(request, [&](schema::Release::Builder b) {
+    b.setRequest(request);
+    b.setEngine(setup_.slot);
+    b.setEpoch(setup_.epoch);
+    b.setOutcome(how);
+  }));
+}
+
+void engine_state::submit(const wire<schema::Submit>& m) {
+  clerk_.read(m, [&](schema::Submit::Reader r) {
+    auto client = sender_of<face_actor>(self_);
+    uint64_t id = r.getRequest();
+    bool ours = r.getEngine() == setup_.slot && r.getEpoch() == setup_.epoch && engine_;
+    if (!ours || requests_.contains(id)) return refuse(id, schema::LossReason::STALE, client);
+    if (requests_.size() >= serving().config().queue)
+      return refuse(id, schema::LossReason::ENGINE_FULL, client);
+    request_desk desk{engine_, setup_.trace, setup_.slot, setup_.epoch};
+    requests_.emplace(id, self_->spawn(run_request, desk, id, m, client, engine_actor(self_)));
+  });
+}
+
+void engine_state::cancel(const wire<schema::Cancel>& m) {
+  clerk_.read(m, [&](schema::Cancel::Reader r) {
+    auto found = requests_.find(r.getRequest());
+    if (found != requests_.end()) return self_->send(found->second, m);
+    end_unknown(r.getRequest(), schema::Outcome::CANCELLED);  // it was placed here and never came
+  });
+}
+
+void engine_state::release(const wire<schema::Release>& m) {
+  clerk_.read(m, [&](schema::Release::Reader r) {
+    requests_.erase(r.getRequest());
+    if (scheduler_) self_->send(scheduler_, m);
+  });
+  end_when_empty();
+}
+
+void engine_state::adopted(const wire<schema::Adopted>& m) {
+  clerk_.read(m, [&](schema::Adopted::Reader) { scheduler_ = sender_of<scheduler_actor>(self_); });
+}
+
+void engine_state::drain(const wire<schema::Drain>& m) {
+  clerk_.read(m, [&](schema::Drain::Reader r) {
+    if (r.getSlot() != setup_.slot || r.getEpoch() != setup_.epoch) return;
+    draining_ = true;
+    say(schema::Phase::DRAINING);
+  });
+  end_when_empty();
+}
+
+void engine_state::leave() {
+  draining_ = true;
+  for (auto& [id, r] : requests_) self_->send(r, clerk_.write<schema::Cancel>(id, [&](auto b) { b.setRequest(id); }));
+  end_when_empty();
+}
+
+/// Drained: every request has ended, so every arena is wiped.
+void engine_state::end_when_empty() {
+  if (!draining_ || !requests_.empty()) return;
+  say(schema::Phase::GONE);
+  self_->quit(caf::exit_reason::normal);
+}
+
+void engine_state::on_tick() {
+  report_load();
+  self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms), tick::value);
+  if (auto health = serving().health(); !health) {
+    if (!draining_) say(schema::Phase::FAILED, health.why().text);
+    draining_ = true;  // what runs ends as failed
+    end_when_empty();
+  }
+}
+
+void engine_state::report_load() {
+  if (!scheduler_) return;
+  auto n = serving().numbers();
+  uint64_t now = clerk_.now_ns();
+  if (n.steps != steps_ || n.running == 0) moved_ns_ = now;
+  steps_ = n.steps;
+  self_->send(scheduler_, clerk_.write<schema::EngineLoad>(0, [&](schema::EngineLoad::Builder b) {
+    b.setSlot(setup_.slot);
+    b.setEpoch(setup_.epoch);
+    b.setRunning(n.running);
+    b.setQueued(n.queued);
+    b.setPages(n.pages);
+    b.setPagesReserved(n.pages_reserved);
+    b.setPagesWritten(n.pages_written);
+    b.setSteps(n.steps);
+    b.setPrefilled(n.tokens_prefilled);
+    b.setDecoded(n.tokens_decoded);
+    b.setPagesWiped(n.pages_wiped);
+    b.setArenas(uint32_t(count_arenas().alive));
+    b.setRequests(uint32_t(requests_.size()));
+    b.setResidentBytes(resident_bytes());
+    b.setStalledMs(uint32_t(std::min<uint64_t>((now - moved_ns_) / 1'000'000, UINT32_MAX)));
+  }));
+}
+
+wire<schema::ControlAnswer> trace_answer(const clerk& by) {
+  auto dump = by.trace().read();
+  constexpr size_t most = limits::control_bytes_max / 128;
+  if (dump.records.size() > most) {
+    dump.lost += dump.records.size() - most;
+    dump.records.erase(dump.records.begin(), dump.records.end() - most);
+  }
+  return by.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
+    auto trace = b.initTrace(1)[0];
+    trace.setLost(dump.lost);
+    trace.setPid(uint32_t(::getpid()));
+    trace.setNowNs(by.now_ns());
+    auto list = trace.initRecords(uint32_t(dump.records.size()));
+    for (uint32_t i = 0; i < dump.records.size(); ++i) {
+      const auto& r = dump.records[i];
+      auto to = list[i];
+      to.setAtNs(r.at_ns);
+      to.setTrace(r.trace);
+      to.setLamport(r.lamport);
+      to.setSender(r.sender);
+      to.setReceiver(r.receiver);
+      to.setType(r.type);
+      to.setBytes(r.bytes);
+      to.setQueuedNs(r.queued_ns);
+      to.setHandledNs(r.handled_ns);
+    }
+  });
+}
+
+caf::result<wire<schema::ControlAnswer>> engine_state::trace(const wire<schema::TraceAsk>&) {
+  return trace_answer(clerk_);
+}
+
+engine_actor::behavior_type run_engine(engine_actor::stateful_pointer<engine_state> self,
+                                       engine_setup setup, directory_actor directory) {
+  self->set_default_handler(refuse_quietly);
+  auto& state = self->state;
+  state.begin(self, std::move(setup), std::move(directory));
+  return {
+      [&state](const wire<schema::Submit>& m) { state.submit(m); },
+      [&state](const wire<schema::Cancel>& m) { state.cancel(m); },
+      [&state](const wire<schema::Release>& m) { state.release(m); },
+      [&state](const wire<schema::Adopted>& m) { state.adopted(m); },
+      [&state](const wire<schema::Drain>& m) { state.drain(m); },
+      [&state](const wire<schema::Leave>&) { state.leave(); },
+      [&state](const wire<schema::TraceAsk>& m) { return state.trace(m); },
+      [&state](tick) { state.on_tick(); },
+  };
+}
+
+}  // namespace lethe

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <unordered_map>
+
+#include "actors/request_actor.hpp"
+#include "runtime/batch/engine.hpp"
+
+namespace lethe {
+
+/// Bytes of weights read, and in all.
+using load_progress = std::function<void(uint64_t, uint64_t)>;
+
+/// What an engine actor is told at its start. The simulation opens another kind of engine.
+struct engine_setup {
+  uint16_t slot = 0;
+  uint32_t epoch = 0;
+  api_rules rules;
+  hash32 release{};
+  tracer* trace = nullptr;
+  uint32_t report_ms = 200;
+  std::function<result<opened_engine>(load_progress)> open;
+};
+
+class engine_state {
+ public:
+  const char* name = "engine";
+
+  void begin(engine_actor::stateful_pointer<engine_state> self, engine_setup setup,
+             directory_actor directory);
+  void submit(const wire<schema::Submit>& m);
+  void cancel(const wire<schema::Cancel>& m);
+  void release(const wire<schema::Release>& m);
+  void adopted(const wire<schema::Adopted>& m);
+  void drain(const wire<schema::Drain>& m);
+  void leave();
+  void on_tick();
+  caf::result<wire<schema::ControlAnswer>> trace(const wire<schema::TraceAsk>& m);
+
+ private:
+  void say(schema::Phase phase, const std::string& reason = {}, uint64_t done = 0, uint64_t total = 0);
+  void refuse(uint64_t request, schema::LossReason why, const face_actor& client);
+  void end_unknown(uint64_t request, schema::Outcome how);
+  void report_load();
+  void end_when_empty();
+  engine& serving() const { return *engine_->opened.serving; }
+
+  engine_actor::stateful_pointer<engine_state> self_ = nullptr;
+  engine_setup setup_;
+  clerk clerk_;
+  directory_actor directory_;
+  scheduler_actor scheduler_;  // once it has adopted us
+  std::shared_ptr<running_engine> engine_;
+  std::unordered_map<uint64_t, request_actor> requests_;
+  uint64_t steps_ = 0, moved_ns_ = 0;  // the last progress seen
+  bool draining_ = false;
+};
+
+engine_actor::behavior_type run_engine(engine_actor::stateful_pointer<engine_state> self,
+                                       engine_setup setup, directory_actor directory);
+
+/// The records of this process as a message.
+wire<schema::ControlAnswer> trace_answer(const clerk& by);
+
+}  // namespace lethe

@@ -1,0 +1,135 @@
+#include "actors/request_actor.hpp"
+
+namespace lethe {
+
+/// The step loop's hand on an actor: one message however often something changes before it is
+/// read.
+class stirrer final : public request_watcher {
+ public:
+  explicit stirrer(request_actor to) : to_(std::move(to)) {}
+  void changed() override {
+    if (!waiting_.exchange(true)) caf::anon_send(to_, stirred::value);
+  }
+  void read() { waiting_.store(false); }
+
+ private:
+  request_actor to_;
+  std::atomic<bool> waiting_{false};
+};
+
+namespace {
+
+schema::Outcome outcome_of(sealed_call::fate f) {
+  switch (f) {
+    case sealed_call::fate::served: return schema::Outcome::SERVED;
+    case sealed_call::fate::refused: return schema::Outcome::REFUSED;
+    case sealed_call::fate::cancelled: return schema::Outcome::CANCELLED;
+  }
+  return schema::Outcome::FAILED;
+}
+
+}  // namespace
+
+void request_state::begin(request_actor::stateful_pointer<request_state> self,
+                          const request_desk& desk, uint64_t id, const wire<schema::Submit>& submit,
+                          face_actor client, engine_actor engine) {
+  self_ = self;
+  desk_ = desk;
+  clerk_ = clerk(desk.trace, actor_kind::request, desk.slot);
+  id_ = id;
+  client_ = std::move(client);
+  engine_ = std::move(engine);
+  begun_ns_ = clerk_.now_ns();
+  stirrer_ = std::make_shared<stirrer>(request_actor(self));
+  clerk_.read(submit, [this](schema::Submit::Reader r) {
+    auto opened = sealed_call::open(desk_.engine->service, bytes_of(r.getSealed()), {}, stirrer_);
+    if (opened) call_ = *std::move(opened);
+  });
+  if (call_) return stir();
+  self_->send(client_, clerk_.write<schema::Lost>(id_, [this](schema::Lost::Builder b) {
+    b.setRequest(id_);
+    b.setReason(schema::LossReason::STALE);
+  }));
+  release(schema::Outcome::REFUSED);
+}
+
+void request_state::stir() {
+  if (!call_ || released_) return;
+  stirrer_->read();
+  call_->pump();
+  send_pieces();
+}
+
+void request_state::credit(uint32_t pieces) {
+  window_ = std::min(window_ + pieces, limits::answer_window);
+  if (call_ && !released_) send_pieces();
+}
+
+void request_state::cancel() {
+  if (!call_ || released_) return;
+  call_->cancel();
+  stir();
+}
+
+void request_state::send_pieces() {
+  std::vector<std::byte> piece;
+  while (window_ > 0 && call_->next(piece)) {
+    if (first_ns_ == 0) first_ns_ = clerk_.now_ns();
+    --window_;
+    self_->send(client_, clerk_.write<schema::Answer>(id_, [&](schema::Answer::Builder b) {
+      b.setRequest(id_);
+      b.setNumber(number_++);
+      b.setLast(call_->said_all());
+      b.setSealed(data_of(piece));
+    }));
+    piece.clear();
+  }
+  if (call_->said_all()) return release(outcome_of(call_->how()));
+  if (!call_->cancelled()) return;
+  call_->forget();
+  release(schema::Outcome::CANCELLED);
+}
+
+/// The arena is gone; the engine may count it out.
+void request_state::release(schema::Outcome outcome) {
+  released_ = true;
+  api_report report = call_ ? call_->report() : api_report{};
+  uint64_t now = clerk_.now_ns();
+  self_->send(engine_, clerk_.write<schema::Release>(id_, [&](schema::Release::Builder b) {
+    b.setRequest(id_);
+    b.setEngine(desk_.slot);
+    b.setEpoch(desk_.epoch);
+    b.setOutcome(outcome);
+    b.setPromptTokens(report.prompt_tokens);
+    b.setAnswerTokens(report.answer_tokens);
+    b.setArenas(uint16_t(std::min(report.arenas, uint32_t{UINT16_MAX})));
+    b.setBytesWiped(report.bytes_wiped);
+    b.setFirstTokenUs(first_ns_ ? uint32_t(std::min<uint64_t>((first_ns_ - begun_ns_) / 1000, UINT32_MAX)) : 0);
+    b.setTotalUs((now - begun_ns_) / 1000);
+  }));
+  call_.reset();
+  self_->quit();
+}
+
+request_actor::behavior_type run_request(request_actor::stateful_pointer<request_state> self,
+                                         request_desk desk, uint64_t id,
+                                         wire<schema::Submit> submit, face_actor client,
+                                         engine_actor engine) {
+  self->set_default_handler(refuse_quietly);
+  auto& state = self->state;
+  self->send(request_actor(self), stirred::value);  // so that the seal is opened on its own turn
+  bool begun = false;
+  return {
+      [&state](const wire<schema::Credit>& m) {
+        state.read(m, [&state](schema::Credit::Reader r) { state.credit(r.getPieces()); });
+      },
+      [&state](const wire<schema::Cancel>&) { state.cancel(); },
+      [=, &state](stirred) mutable {
+        if (begun) return state.stir();
+        begun = true;
+        state.begin(self, desk, id, submit, client, engine);
+      },
+  };
+}
+
+}  // namespace lethe

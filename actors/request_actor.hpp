@@ -1,0 +1,62 @@
+#pragma once
+
+#include "actors/clerk.hpp"
+#include "runtime/serve/sealed_call.hpp"
+
+namespace lethe {
+
+/// An engine that serves, whatever computes in it.
+struct opened_engine {
+  std::shared_ptr<const served_model> model;
+  std::unique_ptr<engine> serving;
+};
+
+/// Lives as long as the engine's actor and the last of its requests.
+struct running_engine {
+  opened_engine opened;
+  sealed_service service;
+};
+
+/// What a request knows of its engine.
+struct request_desk {
+  std::shared_ptr<const running_engine> engine;
+  tracer* trace = nullptr;
+  uint16_t slot = 0;
+  uint32_t epoch = 0;
+};
+
+/// Owns one request's arena from its seal to its wipe.
+class request_state {
+ public:
+  const char* name = "request";
+
+  void begin(request_actor::stateful_pointer<request_state> self, const request_desk& desk,
+             uint64_t id, const wire<schema::Submit>& submit, face_actor client, engine_actor engine);
+  void stir();
+  void credit(uint32_t pieces);
+  void cancel();
+
+ private:
+  void send_pieces();
+  void release(schema::Outcome outcome);
+
+  request_actor::stateful_pointer<request_state> self_ = nullptr;
+  request_desk desk_;
+  clerk clerk_;
+  uint64_t id_ = 0;
+  face_actor client_;
+  engine_actor engine_;
+  std::shared_ptr<class stirrer> stirrer_;
+  std::unique_ptr<sealed_call> call_;
+  uint32_t window_ = limits::answer_window;  // pieces that may be sent
+  uint32_t number_ = 0;
+  uint64_t begun_ns_ = 0, first_ns_ = 0;
+  bool released_ = false;
+};
+
+request_actor::behavior_type run_request(request_actor::stateful_pointer<request_state> self,
+                                         request_desk desk, uint64_t id,
+                                         wire<schema::Submit> submit, face_actor client,
+                                         engine_actor engine);
+
+}  // namespace lethe

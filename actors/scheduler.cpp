@@ -1,0 +1,164 @@
+#include "actors/scheduler.hpp"
+
+namespace lethe {
+
+void scheduler_state::begin(scheduler_actor::stateful_pointer<scheduler_state> self, tracer* trace) {
+  self_ = self;
+  clerk_ = clerk(trace, actor_kind::scheduler);
+}
+
+void scheduler_state::place(const wire<schema::Place>& m) {
+  clerk_.read(m, [&](schema::Place::Reader r) {
+    answer_place(r.getRequest(), sender_of<face_actor>(self_));
+  });
+}
+
+void scheduler_state::answer_place(uint64_t request, const face_actor& client) {
+  schema::Refusal why{};
+  auto at = desk_.admit(request, why);
+  if (at) clients_[request] = client;
+  self_->send(client, clerk_.write<schema::Placed>(request, [&](schema::Placed::Builder b) {
+    b.setRequest(request);
+    if (!at) {
+      auto refused = b.initRefused();
+      refused.setReason(why);
+      refused.setRetryAfterS(1);
+      return;
+    }
+    auto placed = b.initAt();
+    placed.setEngine(at->engine);
+    placed.setEpoch(at->epoch);
+    placed.setNode(data_of(members_.at(at->engine).node));
+  }));
+}
+
+void scheduler_state::submit(const wire<schema::Submit>& m) {
+  clerk_.read(m, [&](schema::Submit::Reader r) {
+    auto at = desk_.find(r.getRequest());
+    if (!at || at->engine != r.getEngine() || at->epoch != r.getEpoch()) {
+      // Its engine was lost between place and submit; the client was told.
+      return;
+    }
+    self_->delegate(members_.at(at->engine).handle, m);
+  });
+}
+
+void scheduler_state::cancel(const wire<schema::Cancel>& m) {
+  clerk_.read(m, [&](schema::Cancel::Reader r) {
+    auto at = desk_.find(r.getRequest());
+    if (!at) return;
+    self_->send(members_.at(at->engine).handle, m);
+  });
+}
+
+void scheduler_state::release(const wire<schema::Release>& m) {
+  clerk_.read(m, [&](schema::Release::Reader r) {
+    admission::place from{r.getEngine(), r.getEpoch()};
+    if (!desk_.release(r.getRequest(), from, r.getOutcome())) return;
+    clients_.erase(r.getRequest());
+    auto& total = desk_.total;
+    total.prompt_tokens += r.getPromptTokens();
+    total.answer_tokens += r.getAnswerTokens();
+    total.arenas_wiped += r.getArenas();
+    total.bytes_wiped += r.getBytesWiped();
+  });
+}
+
+void scheduler_state::engine_said(const wire<schema::EngineState>& m) {
+  clerk_.read(m, [&](schema::EngineState::Reader r) {
+    if (r.getPhase() == schema::Phase::READY) return add(r);
+    if (r.getPhase() == schema::Phase::DRAINING) return desk_.engine_draining(r.getSlot(), r.getEpoch());
+    if (r.getPhase() != schema::Phase::GONE && r.getPhase() != schema::Phase::FAILED) return;
+    tell_lost(desk_.engine_lost(r.getSlot(), r.getEpoch()));
+  });
+}
+
+void scheduler_state::add(schema::EngineState::Reader r) {
+  uint16_t slot = r.getSlot();
+  auto node = bytes_of(r.getNode());
+  member fresh{.epoch = r.getEpoch(), .handle = sender_of<engine_actor>(self_)};
+  fresh.node.assign(node.begin(), node.end());
+  tell_lost(desk_.engine_ready(slot, r.getEpoch(), r.getCapacity()));
+  self_->monitor(fresh.handle);
+  self_->send(fresh.handle, clerk_.write<schema::Adopted>(0, [&](schema::Adopted::Builder b) {
+    b.setSlot(slot);
+    b.setEpoch(fresh.epoch);
+  }));
+  members_[slot] = std::move(fresh);
+}
+
+void scheduler_state::load(const wire<schema::EngineLoad>& m) {
+  clerk_.read(m, [&](schema::EngineLoad::Reader r) {
+    auto found = members_.find(r.getSlot());
+    if (found != members_.end() && found->second.epoch == r.getEpoch()) found->second.load = m;
+  });
+}
+
+void scheduler_state::tell_lost(const std::vector<uint64_t>& requests) {
+  for (uint64_t id : requests) {
+    auto client = clients_.extract(id);
+    if (client.empty()) continue;
+    self_->send(client.mapped(), clerk_.write<schema::Lost>(id, [&](schema::Lost::Builder b) {
+      b.setRequest(id);
+      b.setReason(schema::LossReason::ENGINE_LOST);
+    }));
+  }
+}
+
+void scheduler_state::down(const caf::down_msg& d) {
+  for (auto at = members_.begin(); at != members_.end(); ++at) {
+    if (at->second.handle.address() != d.source) continue;
+    tell_lost(desk_.engine_lost(at->first, at->second.epoch));
+    members_.erase(at);
+    return;
+  }
+}
+
+void scheduler_state::leave(const wire<schema::Leave>& m) {
+  clerk_.read(m, [&](schema::Leave::Reader) { desk_.leave(); });
+}
+
+caf::result<wire<schema::Loads>> scheduler_state::loads(const wire<schema::LoadsAsk>&) {
+  std::vector<const wire<schema::EngineLoad>*> known;
+  for (const auto& [slot, one] : members_)
+    if (!one.load.frame.empty()) known.push_back(&one.load);
+  return clerk_.write<schema::Loads>(0, [&](schema::Loads::Builder b) {
+    auto list = b.initLoads(uint32_t(known.size()));
+    for (uint32_t i = 0; i < known.size(); ++i) {
+      auto copied = unpack(*known[i], [&](schema::EngineLoad::Reader r) { list.setWithCaveats(i, r); });
+      check(bool(copied));
+    }
+    const auto& t = desk_.total;
+    auto c = b.initCounts();
+    c.setAdmitted(t.admitted);
+    c.setServed(t.served);
+    c.setRefused(t.refused);
+    c.setCancelled(t.cancelled);
+    c.setFailed(t.failed);
+    c.setTurnedAway(t.turned_away);
+    c.setPromptTokens(t.prompt_tokens);
+    c.setAnswerTokens(t.answer_tokens);
+    c.setArenasWiped(t.arenas_wiped);
+    c.setBytesWiped(t.bytes_wiped);
+  });
+}
+
+scheduler_actor::behavior_type scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
+                                         tracer* trace) {
+  self->set_default_handler(refuse_quietly);
+  auto& state = self->state;
+  state.begin(self, trace);
+  self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg& d) { state.down(d); });
+  return {
+      [&state](const wire<schema::Place>& m) { state.place(m); },
+      [&state](const wire<schema::Submit>& m) { state.submit(m); },
+      [&state](const wire<schema::Cancel>& m) { state.cancel(m); },
+      [&state](const wire<schema::Release>& m) { state.release(m); },
+      [&state](const wire<schema::EngineState>& m) { state.engine_said(m); },
+      [&state](const wire<schema::EngineLoad>& m) { state.load(m); },
+      [&state](const wire<schema::Leave>& m) { state.leave(m); },
+      [&state](const wire<schema::LoadsAsk>& m) { return state.loads(m); },
+  };
+}
+
+}  // namespace lethe

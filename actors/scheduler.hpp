@@ -1,0 +1,47 @@
+#pragma once
+
+#include <unordered_map>
+
+#include "actors/clerk.hpp"
+#include "runtime/cluster/admission.hpp"
+
+namespace lethe {
+
+/// Admits requests and knows where each one is. Sees load, never content.
+class scheduler_state {
+ public:
+  const char* name = "scheduler";
+
+  void begin(scheduler_actor::stateful_pointer<scheduler_state> self, tracer* trace);
+  void place(const wire<schema::Place>& m);
+  void submit(const wire<schema::Submit>& m);
+  void cancel(const wire<schema::Cancel>& m);
+  void release(const wire<schema::Release>& m);
+  void engine_said(const wire<schema::EngineState>& m);
+  void load(const wire<schema::EngineLoad>& m);
+  void leave(const wire<schema::Leave>& m);
+  caf::result<wire<schema::Loads>> loads(const wire<schema::LoadsAsk>& m);
+  void down(const caf::down_msg& d);
+
+ private:
+  struct member {
+    uint32_t epoch = 0;
+    engine_actor handle;
+    std::vector<std::byte> node;
+    wire<schema::EngineLoad> load;
+  };
+  void tell_lost(const std::vector<uint64_t>& requests);
+  void add(schema::EngineState::Reader r);
+  void answer_place(uint64_t request, const face_actor& client);
+
+  scheduler_actor::stateful_pointer<scheduler_state> self_ = nullptr;
+  clerk clerk_;
+  admission desk_;
+  std::unordered_map<uint16_t, member> members_;
+  std::unordered_map<uint64_t, face_actor> clients_;  // of each request
+};
+
+scheduler_actor::behavior_type scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
+                                         tracer* trace);
+
+}  // namespace lethe

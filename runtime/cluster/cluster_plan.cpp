@@ -1,0 +1,189 @@
+#include "runtime/cluster/cluster_plan.hpp"
+
+#include <capnp/dynamic.h>
+
+#include <algorithm>
+
+namespace lethe {
+
+namespace {
+
+using flat = std::map<std::string, std::string>;
+
+std::string shown(capnp::DynamicValue::Reader value) {
+  switch (value.getType()) {
+    case capnp::DynamicValue::TEXT:
+      return fmt::format("\"{}\"", value.as<capnp::Text>().cStr());
+    case capnp::DynamicValue::ENUM: {
+      auto one = value.as<capnp::DynamicEnum>().getEnumerant();
+      return one == nullptr ? "?" : KJ_ASSERT_NONNULL(one).getProto().getName().cStr();
+    }
+    default:
+      return kj::str(value).cStr();
+  }
+}
+
+/// Every field by its path, as the file would name it.
+void flatten(capnp::DynamicValue::Reader value, const std::string& path, flat& into) {
+  if (value.getType() == capnp::DynamicValue::STRUCT) {
+    auto fields = value.as<capnp::DynamicStruct>();
+    for (auto field : fields.getSchema().getFields()) {
+      std::string name = snake_case(field.getProto().getName().cStr());
+      flatten(fields.get(field), path.empty() ? name : path + "." + name, into);
+    }
+  } else if (value.getType() == capnp::DynamicValue::LIST) {
+    auto list = value.as<capnp::DynamicList>();
+    for (uint32_t i = 0; i < list.size(); ++i)
+      flatten(list[i], fmt::format("{}[{}]", path, i), into);
+  } else {
+    into[path] = shown(value);
+  }
+}
+
+flat flattened(schema::Config::Reader c) {
+  flat all;
+  flatten(capnp::DynamicStruct::Reader(c), "", all);
+  return all;
+}
+
+bool starts_with_any(std::string_view key, std::initializer_list<std::string_view> heads) {
+  return std::ranges::any_of(heads, [key](auto head) { return key.starts_with(head); });
+}
+
+/// Where processes listen and whom they trust is settled when they start.
+bool is_fixed(std::string_view key) {
+  return starts_with_any(key, {"name", "profile", "listen.", "tls.", "health.", "trace."});
+}
+
+/// A change that running engines don't feel.
+bool is_outside_engines(std::string_view key) {
+  return key == "engines.count" ||
+         starts_with_any(key, {"engines.placement", "engines.ranks", "hosts", "scaling."});
+}
+
+struct difference {
+  std::string key, line;
+};
+
+std::vector<difference> differences(const flat& old, const flat& next) {
+  std::vector<difference> found;
+  auto value = [](const flat& f, const std::string& key) {
+    auto at = f.find(key);
+    return at == f.end() ? std::string("(none)") : at->second;
+  };
+  std::map<std::string, int> keys;
+  for (const auto& [key, ignored] : old) keys[key];
+  for (const auto& [key, ignored] : next) keys[key];
+  for (const auto& [key, ignored] : keys) {
+    auto before = value(old, key), after = value(next, key);
+    if (before != after) found.push_back({key, fmt::format("{}: {} -> {}", key, before, after)});
+  }
+  return found;
+}
+
+/// Ranks of one engine run in one process so far.
+result<void> check_layout(const cluster_layout& layout) {
+  for (const auto& rank : layout.ranks) {
+    const auto& host = layout.hosts[rank.host];
+    if (host.on_gpus())
+      return fail("host {}: GPUs can be planned, but this build runs engines on cores only",
+                  host.name);
+    auto first = std::ranges::find(layout.ranks, rank.engine, &placed_rank::engine);
+    if (first->host != rank.host)
+      return fail("engine {}: its ranks lie on {} and {}; an engine must fit one host", rank.engine,
+                  layout.hosts[first->host].name, host.name);
+  }
+  return {};
+}
+
+result<std::pair<cluster_config, cluster_layout>> laid_out(cluster_config config,
+                                                           const machine& here) {
+  auto layout = lay_out(config, here);
+  if (!config.problems().empty()) return error{config.problems().front()};
+  if (auto ok = check_layout(layout); !ok) return ok.why();
+  return std::pair(std::move(config), std::move(layout));
+}
+
+}  // namespace
+
+result<cluster_plan> cluster_plan::make(schema::Config::Reader config, const machine& here) {
+  auto made = laid_out(cluster_config::of(config), here);
+  if (!made) return made.why();
+  return cluster_plan(std::move(made->first), std::move(made->second), here);
+}
+
+std::vector<engine_place> cluster_plan::places() const {
+  if (kept_) return *kept_;
+  std::vector<engine_place> all;
+  for (const auto& rank : layout_.ranks)
+    if (rank.stage == 0 && rank.tensor_rank == 0)
+      all.push_back({.host = layout_.hosts[rank.host].name, .version = version_});
+  return all;
+}
+
+bool cluster_plan::knows_host(std::string_view name) const {
+  return std::ranges::find(layout_.hosts, name, &placed_host::name) != layout_.hosts.end();
+}
+
+result<void> cluster_plan::scale(uint16_t engines) {
+  auto next = cluster_config::of(config());
+  next.edit().getEngines().setCount(engines);
+  auto made = laid_out(std::move(next), here_);
+  if (!made) return made.why();
+  config_ = std::move(made->first);
+  layout_ = std::move(made->second);
+  kept_.reset();
+  return {};
+}
+
+void cluster_plan::keep_only(std::vector<engine_place> places) {
+  config_.edit().getEngines().setCount(uint16_t(places.size()));
+  kept_ = std::move(places);
+}
+
+result<std::vector<std::string>> cluster_plan::changes(schema::Config::Reader next) const {
+  auto made = laid_out(cluster_config::of(next), here_);
+  if (!made) return made.why();
+  std::vector<std::string> lines;
+  bool replaced = false;
+  for (const auto& d : differences(flattened(config()), flattened(next))) {
+    if (is_fixed(d.key))
+      return fail("{}; this can't change while the cluster runs: lethe down, then lethe up",
+                  d.line);
+    replaced = replaced || !is_outside_engines(d.key);
+    lines.push_back(d.line);
+  }
+  if (replaced)
+    lines.push_back("every engine is replaced: its successor is ready before it leaves");
+  return lines;
+}
+
+result<void> cluster_plan::apply(schema::Config::Reader next) {
+  auto made = laid_out(cluster_config::of(next), here_);
+  if (!made) return made.why();
+  auto all = differences(flattened(config()), flattened(next));
+  bool replaced =
+      std::ranges::any_of(all, [](const auto& d) { return !is_outside_engines(d.key); });
+  config_ = std::move(made->first);
+  layout_ = std::move(made->second);
+  kept_.reset();
+  version_ += replaced;
+  return {};
+}
+
+void cluster_plan::describe(schema::EngineSpec::Builder spec, uint16_t id, uint32_t epoch,
+                            std::string_view host) const {
+  auto c = config();
+  spec.setSlot(id);
+  spec.setEpoch(epoch);
+  spec.setModel(c.getModel());
+  spec.setEngines(c.getEngines());
+  spec.setBatching(c.getBatching());
+  spec.setProfile(c.getProfile());
+  spec.setTrace(c.getTrace());
+  spec.setHealth(c.getHealth());
+  for (const auto& rank : layout_.ranks)
+    if (layout_.hosts[rank.host].name == host) spec.setThreads(uint16_t(rank.threads));
+}
+
+}  // namespace lethe

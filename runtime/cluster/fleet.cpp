@@ -1,0 +1,146 @@
+#include "runtime/cluster/fleet.hpp"
+
+#include <algorithm>
+
+#include "runtime/base/check.hpp"
+
+namespace lethe {
+
+using schema::Phase;
+
+void fleet::enter(engine_instance& e, Phase phase, fleet_time now) {
+  e.phase = phase;
+  e.since = now;
+}
+
+void fleet::want(std::vector<engine_place> places, fleet_time now) {
+  if (leaving_) return;
+  wanted_ = std::move(places);
+  assign(now);
+}
+
+/// Gives each place an engine and calls the rest surplus. Those that serve are kept first.
+void fleet::assign(fleet_time now) {
+  std::vector<engine_place> open = wanted_;
+  std::vector<engine_instance*> all;
+  for (auto& [id, e] : engines_) all.push_back(&e);
+  auto rank = [](const engine_instance* e) {
+    return e->phase == Phase::READY ? 0 : e->alive() ? 1 : 2;
+  };
+  std::ranges::stable_sort(all, {}, rank);
+  for (auto* e : all) {
+    bool going = e->phase == Phase::DRAINING;
+    auto place = going ? open.end() : std::ranges::find(open, e->place);
+    e->surplus = place == open.end();
+    if (!e->surplus) open.erase(place);
+  }
+  for (auto& place : open) {
+    check(next_id_ < UINT16_MAX);
+    engine_instance fresh{.id = next_id_++, .place = std::move(place), .since = now};
+    engines_.emplace(fresh.id, std::move(fresh));
+  }
+}
+
+bool fleet::retire(uint16_t id, fleet_time now) {
+  auto found = engines_.find(id);
+  if (found == engines_.end() || found->second.surplus) return false;
+  found->second.surplus = true;
+  wanted_.erase(std::ranges::find(wanted_, found->second.place));
+  (void)now;
+  return true;
+}
+
+void fleet::leave(fleet_time now) {
+  leaving_ = true;
+  wanted_.clear();
+  assign(now);
+}
+
+void fleet::host_joined(const std::string& host) { hosts_[host] = true; }
+
+void fleet::host_lost(const std::string& host, fleet_time now) {
+  hosts_[host] = false;
+  for (auto& [id, e] : engines_) {
+    if (e.place.host != host || !e.alive()) continue;
+    e.reason = "its host was lost";
+    enter(e, e.phase == Phase::DRAINING ? Phase::GONE : Phase::WAITING, now);
+    e.retry_at = now;
+  }
+}
+
+bool fleet::engine_said(uint16_t id, uint32_t epoch, Phase phase, fleet_time now) {
+  auto found = engines_.find(id);
+  if (found == engines_.end() || found->second.epoch != epoch) return false;
+  engine_instance& e = found->second;
+  if (!e.alive()) return false;
+  if (e.phase == Phase::DRAINING && phase != Phase::GONE) return true;
+  if (phase == e.phase) return true;
+  enter(e, phase, now);
+  return true;
+}
+
+void fleet::engine_ended(uint16_t id, uint32_t epoch, const std::string& reason, fleet_time now) {
+  auto found = engines_.find(id);
+  if (found == engines_.end() || found->second.epoch != epoch) return;
+  engine_instance& e = found->second;
+  if (e.phase == Phase::DRAINING || e.phase == Phase::GONE || e.surplus)
+    return enter(e, Phase::GONE, now);
+  if (e.alive()) fail(e, reason, now);
+}
+
+/// Waits twice as long after each failure; after too many within the memory it is parked.
+void fleet::fail(engine_instance& e, const std::string& reason, fleet_time now) {
+  e.reason = reason;
+  e.failures.push_back(now);
+  while (e.failures.front() + rules_.memory_ms < now) e.failures.pop_front();
+  if (e.failures.size() > rules_.restarts) return enter(e, Phase::PARKED, now);
+  uint32_t doublings = std::min<uint32_t>(uint32_t(e.failures.size()) - 1, 20);
+  uint64_t wait =
+      std::min<uint64_t>(uint64_t{rules_.restart_ms} << doublings, rules_.restart_max_ms);
+  enter(e, Phase::WAITING, now);
+  e.retry_at = now + wait;
+}
+
+bool fleet::every_place_ready() const {
+  size_t ready = 0;
+  for (const auto& [id, e] : engines_) ready += !e.surplus && e.phase == Phase::READY;
+  return ready >= wanted_.size();
+}
+
+bool fleet::settled() const { return every_place_ready() && engines_.size() == wanted_.size(); }
+
+std::vector<fleet_order> fleet::due(fleet_time now) {
+  std::erase_if(engines_, [](const auto& entry) { return entry.second.phase == Phase::GONE; });
+  std::vector<fleet_order> orders;
+  bool may_drain = every_place_ready();
+  for (auto& [id, e] : engines_) {
+    fleet_order order{
+        .kind = fleet_order::what::kill, .id = id, .epoch = e.epoch, .host = e.place.host};
+    bool serves = e.phase == Phase::READY;
+    bool late = (e.phase == Phase::DRAINING && now >= e.since + rules_.drain_ms) ||
+                ((e.phase == Phase::STARTING || e.phase == Phase::LOADING) &&
+                 now >= e.since + rules_.start_ms);
+    if (late) {
+      if (e.phase != Phase::DRAINING) e.reason = "it was not ready in time";
+      orders.push_back(order);
+      e.since = now;  // the order is repeated if it is lost
+    } else if (e.surplus && serves && may_drain) {
+      order.kind = fleet_order::what::drain;
+      enter(e, Phase::DRAINING, now);
+      orders.push_back(order);
+    } else if (e.surplus && !serves && e.phase != Phase::DRAINING) {
+      if (e.alive()) orders.push_back(order);
+      enter(e, Phase::GONE, now);
+    } else if (!e.surplus && e.phase == Phase::WAITING && hosts_[e.place.host] &&
+               now >= e.retry_at) {
+      order.kind = fleet_order::what::start;
+      order.epoch = ++e.epoch;
+      if (e.epoch > 1) ++e.restarts;
+      enter(e, Phase::STARTING, now);
+      orders.push_back(order);
+    }
+  }
+  return orders;
+}
+
+}  // namespace lethe

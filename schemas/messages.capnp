@@ -1,0 +1,230 @@
+# What actors tell each other. Messages describe: nothing here is content in the clear.
+@0xd3f2d005d66e3a95;
+using Cxx = import "/capnp/c++.capnp";
+using Config = import "config.capnp";
+using import "annotations.capnp".public;
+using import "annotations.capnp".sealed;
+$Cxx.namespace("lethe::schema");
+
+# --- a request ---------------------------------------------------------------------------------
+
+# face -> scheduler: who should answer?
+struct Place {
+  request @0 :UInt64;
+}
+
+# scheduler -> face
+struct Placed {
+  request @0 :UInt64;
+  union {
+    at :group {
+      engine @1 :UInt16;
+      epoch @2 :UInt32;
+      node @3 :Data $public;  # the engine's public keys: the request is sealed to them
+    }
+    refused :group {
+      reason @4 :Refusal;
+      retryAfterS @5 :UInt16;
+    }
+  }
+}
+
+enum Refusal {
+  notReady @0;  # no engine serves yet, or any more
+  full @1;      # all queues are
+  leaving @2;   # the cluster goes down
+}
+
+# face -> scheduler -> engine
+struct Submit {
+  request @0 :UInt64;
+  engine @1 :UInt16;
+  epoch @2 :UInt32;
+  sealed @3 :Data $sealed;
+}
+
+# request -> face: the next piece of the answer
+struct Answer {
+  request @0 :UInt64;
+  number @1 :UInt32;
+  last @2 :Bool;
+  sealed @3 :Data $sealed;
+}
+
+# face -> request: so many pieces have reached the client
+struct Credit {
+  request @0 :UInt64;
+  pieces @1 :UInt32;
+}
+
+# face -> scheduler -> request's engine: nobody reads on
+struct Cancel {
+  request @0 :UInt64;
+}
+
+# request -> engine -> scheduler: it ended, and every arena of it is wiped
+struct Release {
+  request @0 :UInt64;
+  engine @1 :UInt16;
+  epoch @2 :UInt32;
+  outcome @3 :Outcome;
+  promptTokens @4 :UInt32;
+  answerTokens @5 :UInt32;
+  arenas @6 :UInt16;
+  bytesWiped @7 :UInt64;
+  firstTokenUs @8 :UInt32;
+  totalUs @9 :UInt64;
+}
+
+enum Outcome {
+  served @0;
+  refused @1;    # the request was wrong
+  cancelled @2;
+  failed @3;
+}
+
+# scheduler -> face: its engine is gone, or doesn't know it
+struct Lost {
+  request @0 :UInt64;
+  reason @1 :LossReason;
+}
+
+enum LossReason {
+  engineLost @0;
+  engineFull @1;
+  stale @2;  # sealed to an engine that has been replaced
+}
+
+# --- engines -----------------------------------------------------------------------------------
+
+# All that an engine's process must know.
+struct EngineSpec {
+  slot @0 :UInt16;
+  epoch @1 :UInt32;
+  model @2 :Config.Model;
+  engines @3 :Config.Engines;
+  batching @4 :Config.Batching;
+  threads @5 :UInt16;  # of one rank, as placed
+  profile @6 :Config.Profile;
+  trace @7 :Config.Trace;
+  health @8 :Config.Health;
+}
+
+enum Phase {
+  waiting @0;   # for its host, or for its turn after a failure
+  starting @1;
+  loading @2;
+  ready @3;
+  draining @4;
+  gone @5;
+  failed @6;
+  parked @7;    # failed too often; someone must look
+}
+
+# engine -> directory, and on to the scheduler
+struct EngineState {
+  slot @0 :UInt16;
+  epoch @1 :UInt32;
+  phase @2 :Phase;
+  done @3 :UInt64;  # bytes of weights, while loading
+  total @4 :UInt64;
+  node @5 :Data $public;
+  capacity @6 :UInt32;  # requests at once, running and waiting
+  pid @7 :UInt32;
+  reason @8 :Text $public;  # of a failure; never content
+  arenas @9 :UInt32;        # alive; zero when it is gone
+  model @10 :Text $public;  # what clients call it
+  context @11 :UInt32;
+}
+
+# scheduler -> engine: you are in; tell me of ends and load
+struct Adopted {
+  slot @0 :UInt16;
+  epoch @1 :UInt32;
+}
+
+# engine -> scheduler and directory, several times a second
+struct EngineLoad {
+  slot @0 :UInt16;
+  epoch @1 :UInt32;
+  running @2 :UInt32;
+  queued @3 :UInt32;
+  pages @4 :UInt32;
+  pagesReserved @5 :UInt32;
+  pagesWritten @6 :UInt32;
+  steps @7 :UInt64;
+  prefilled @8 :UInt64;
+  decoded @9 :UInt64;
+  pagesWiped @10 :UInt64;
+  arenas @11 :UInt32;
+  requests @12 :UInt32;     # between submit and release
+  residentBytes @13 :UInt64;
+  stalledMs @14 :UInt32;    # requests run, and no step has ended for so long
+}
+
+# directory -> engine: take no more, finish, go
+struct Drain {
+  slot @0 :UInt16;
+  epoch @1 :UInt32;
+}
+
+# --- hosts -------------------------------------------------------------------------------------
+
+# supervisor -> directory
+struct Join {
+  host @0 :Text $public;
+  pid @1 :UInt32;
+  cores @2 :UInt16;
+  memory @3 :UInt64;
+}
+
+# directory -> supervisor
+struct Joined {
+  known @0 :Bool;  # the cluster's file names this host
+}
+
+# directory -> supervisor
+struct StartEngine {
+  spec @0 :EngineSpec;
+}
+
+# directory -> supervisor: end it now; what it ran is lost
+struct KillEngine {
+  slot @0 :UInt16;
+  epoch @1 :UInt32;
+}
+
+# supervisor -> directory: the process or actor of an engine ended
+struct EngineEnded {
+  slot @0 :UInt16;
+  epoch @1 :UInt32;
+  reason @2 :Text $public;
+}
+
+# directory -> supervisor: finish
+struct Leave {
+  now @0 :Bool;
+}
+
+# directory -> scheduler: how full is everything?
+struct LoadsAsk {
+}
+
+struct Loads {
+  loads @0 :List(EngineLoad);
+  counts @1 :Counts;
+}
+
+# Since the cluster came up.
+struct Counts {
+  admitted @0 :UInt64;
+  served @1 :UInt64;
+  refused @2 :UInt64;
+  cancelled @3 :UInt64;
+  failed @4 :UInt64;
+  turnedAway @5 :UInt64;
+  promptTokens @6 :UInt64;
+  answerTokens @7 :UInt64;
+  arenasWiped @8 :UInt64;
+  bytesWiped @9 :UInt64;
+}
