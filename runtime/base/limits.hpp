@@ -25,6 +25,13 @@ inline constexpr uint32_t stops_max = 64;
 inline constexpr uint32_t stop_bytes_max = 4096;
 inline constexpr uint32_t logit_bias_max = 1024;
 
+// Binary HTTP. A request's fields are a few, and a token of 480 bytes.
+inline constexpr uint32_t bhttp_fields_max = 64;              // of a section
+inline constexpr size_t bhttp_section_bytes_max = 16u << 10;  // of field lines
+inline constexpr size_t bhttp_control_bytes_max = 4096;  // method, scheme, authority, path: each
+inline constexpr size_t bhttp_content_bytes_max = 64u << 20;  // unless the caller says less
+inline constexpr uint32_t bhttp_informational_max = 8;        // before the final response
+
 inline constexpr size_t template_bytes_max = size_t{1} << 20;
 inline constexpr size_t template_output_bytes_max = size_t{64} << 20;
 inline constexpr uint64_t template_steps_max = 10'000'000;
