@@ -18,6 +18,7 @@ class chunk_reader {
   };
   /// One stretch: up to the next payload, the end of the body or of the input.
   step read(std::string_view input);
+  uint64_t left() const { return left_; }  // of the chunk that has begun
 
  private:
   enum class place {

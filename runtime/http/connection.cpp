@@ -45,7 +45,8 @@ void connection::read_on() {
   }
   if (room == 0) return;
   reading_ = true;
-  tasks_.add(stream_->tryRead(to, 1, room).then([this](size_t bytes) {
+  auto read = kj::evalNow([&] { return stream_->tryRead(to, 1, room); });
+  tasks_.add(read.then([this](size_t bytes) {
     reading_ = false;
     if (bytes > 0) return took(bytes);
     if (stage_ != stage::closing || !writing_) close_now();  // a refusal goes out first
@@ -156,7 +157,8 @@ bool connection::take_chunks() {
   while (!input().empty()) {
     auto step = chunks_.read(input());
     if (step.what == chunk_reader::verdict::bad) return refuse(400), false;
-    if (step.payload.size() > s_.limits.body_bytes_max - body_has_) return refuse(413), false;
+    uint64_t announced = step.payload.size() + chunks_.left();
+    if (announced > s_.limits.body_bytes_max - body_has_) return refuse(413), false;
     if (!step.payload.empty()) {
       char* to = body_room(step.payload.size());
       if (to == nullptr) return refuse(503), false;

@@ -107,12 +107,14 @@ kj::Promise<void> http_floor::accept_on(kj::ConnectionReceiver& from, uint32_t l
     });
   };
   if (connections_.size() >= shared_.limits.connections_max + refusing_max) return pause();
-  return from.accept().then(
-      [this, &from, listener](kj::Own<kj::AsyncIoStream> stream) {
-        welcome(kj::mv(stream), listener);
-        return accept_on(from, listener);
-      },
-      [pause](kj::Exception&&) { return pause(); });  // out of descriptors, say
+  // KJ also throws at once, from within the call.
+  return kj::evalNow([&from] { return from.accept(); })
+      .then(
+          [this, &from, listener](kj::Own<kj::AsyncIoStream> stream) {
+            welcome(kj::mv(stream), listener);
+            return accept_on(from, listener);
+          },
+          [pause](kj::Exception&&) { return pause(); });  // out of descriptors, say
 }
 
 void http_floor::welcome(kj::Own<kj::AsyncIoStream> stream, uint32_t listener) {

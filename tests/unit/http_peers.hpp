@@ -26,7 +26,7 @@ namespace lethe::http_test {
 using namespace std::chrono_literals;
 
 /// Both sides of the tests wait this long for what must come; nobody waits it out when all is well.
-constexpr auto patience = 20s;
+constexpr auto patience = 10s;
 
 /// The program behind the server: does what the test says, and remembers what it was told.
 class program final : public http_handler {
