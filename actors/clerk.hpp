@@ -16,11 +16,9 @@ class clerk {
 
   template <class Schema, class Fill>
   wire<Schema> write(uint64_t request, Fill&& fill) const {
-    return pack<Schema>({.trace = request,
-                         .lamport = trace_->tick(),
-                         .sender = self_,
-                         .sent_ns = trace_->now()},
-                        std::forward<Fill>(fill));
+    return pack<Schema>(
+        {.trace = request, .lamport = trace_->tick(), .sender = self_, .sent_ns = trace_->now()},
+        std::forward<Fill>(fill));
   }
 
   /// Calls `use` with the message; a frame that is no message of its schema is dropped. The

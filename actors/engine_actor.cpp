@@ -29,10 +29,12 @@ void engine_state::begin(engine_actor::stateful_pointer<engine_state> self, engi
   engine_ = std::make_shared<running_engine>(running_engine{
       *std::move(opened), {std::move(api), *std::move(key), setup_.epoch, setup_.release}});
   say(schema::Phase::READY);
-  self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms), tick::value);
+  self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
+                      tick::value);
 }
 
-void engine_state::say(schema::Phase phase, const std::string& reason, uint64_t done, uint64_t total) {
+void engine_state::say(schema::Phase phase, const std::string& reason, uint64_t done,
+                       uint64_t total) {
   self_->send(directory_, clerk_.write<schema::EngineState>(0, [&](schema::EngineState::Builder b) {
     b.setSlot(setup_.slot);
     b.setEpoch(setup_.epoch);
@@ -113,7 +115,8 @@ void engine_state::drain(const wire<schema::Drain>& m) {
 
 void engine_state::leave() {
   draining_ = true;
-  for (auto& [id, r] : requests_) self_->send(r, clerk_.write<schema::Cancel>(id, [&](auto b) { b.setRequest(id); }));
+  for (auto& [id, r] : requests_)
+    self_->send(r, clerk_.write<schema::Cancel>(id, [&](auto b) { b.setRequest(id); }));
   end_when_empty();
 }
 
@@ -126,7 +129,8 @@ void engine_state::end_when_empty() {
 
 void engine_state::on_tick() {
   report_load();
-  self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms), tick::value);
+  self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
+                      tick::value);
   if (auto health = serving().health(); !health) {
     if (!draining_) say(schema::Phase::FAILED, health.why().text);
     draining_ = true;  // what runs ends as failed

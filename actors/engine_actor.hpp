@@ -37,7 +37,8 @@ class engine_state {
   caf::result<wire<schema::ControlAnswer>> trace(const wire<schema::TraceAsk>& m);
 
  private:
-  void say(schema::Phase phase, const std::string& reason = {}, uint64_t done = 0, uint64_t total = 0);
+  void say(schema::Phase phase, const std::string& reason = {}, uint64_t done = 0,
+           uint64_t total = 0);
   void refuse(uint64_t request, schema::LossReason why, const face_actor& client);
   void end_unknown(uint64_t request, schema::Outcome how);
   void report_load();

@@ -21,9 +21,12 @@ namespace {
 
 schema::Outcome outcome_of(sealed_call::fate f) {
   switch (f) {
-    case sealed_call::fate::served: return schema::Outcome::SERVED;
-    case sealed_call::fate::refused: return schema::Outcome::REFUSED;
-    case sealed_call::fate::cancelled: return schema::Outcome::CANCELLED;
+    case sealed_call::fate::served:
+      return schema::Outcome::SERVED;
+    case sealed_call::fate::refused:
+      return schema::Outcome::REFUSED;
+    case sealed_call::fate::cancelled:
+      return schema::Outcome::CANCELLED;
   }
   return schema::Outcome::FAILED;
 }
@@ -104,7 +107,8 @@ void request_state::release(schema::Outcome outcome) {
     b.setAnswerTokens(report.answer_tokens);
     b.setArenas(uint16_t(std::min(report.arenas, uint32_t{UINT16_MAX})));
     b.setBytesWiped(report.bytes_wiped);
-    b.setFirstTokenUs(first_ns_ ? uint32_t(std::min<uint64_t>((first_ns_ - begun_ns_) / 1000, UINT32_MAX)) : 0);
+    b.setFirstTokenUs(
+        first_ns_ ? uint32_t(std::min<uint64_t>((first_ns_ - begun_ns_) / 1000, UINT32_MAX)) : 0);
     b.setTotalUs((now - begun_ns_) / 1000);
   }));
   call_.reset();

@@ -31,7 +31,8 @@ class request_state {
   const char* name = "request";
 
   void begin(request_actor::stateful_pointer<request_state> self, const request_desk& desk,
-             uint64_t id, const wire<schema::Submit>& submit, face_actor client, engine_actor engine);
+             uint64_t id, const wire<schema::Submit>& submit, face_actor client,
+             engine_actor engine);
   void stir();
   void credit(uint32_t pieces);
   void cancel();

@@ -2,7 +2,8 @@
 
 namespace lethe {
 
-void scheduler_state::begin(scheduler_actor::stateful_pointer<scheduler_state> self, tracer* trace) {
+void scheduler_state::begin(scheduler_actor::stateful_pointer<scheduler_state> self,
+                            tracer* trace) {
   self_ = self;
   clerk_ = clerk(trace, actor_kind::scheduler);
 }
@@ -67,7 +68,8 @@ void scheduler_state::release(const wire<schema::Release>& m) {
 void scheduler_state::engine_said(const wire<schema::EngineState>& m) {
   clerk_.read(m, [&](schema::EngineState::Reader r) {
     if (r.getPhase() == schema::Phase::READY) return add(r);
-    if (r.getPhase() == schema::Phase::DRAINING) return desk_.engine_draining(r.getSlot(), r.getEpoch());
+    if (r.getPhase() == schema::Phase::DRAINING)
+      return desk_.engine_draining(r.getSlot(), r.getEpoch());
     if (r.getPhase() != schema::Phase::GONE && r.getPhase() != schema::Phase::FAILED) return;
     tell_lost(desk_.engine_lost(r.getSlot(), r.getEpoch()));
   });
@@ -125,7 +127,8 @@ caf::result<wire<schema::Loads>> scheduler_state::loads(const wire<schema::Loads
   return clerk_.write<schema::Loads>(0, [&](schema::Loads::Builder b) {
     auto list = b.initLoads(uint32_t(known.size()));
     for (uint32_t i = 0; i < known.size(); ++i) {
-      auto copied = unpack(*known[i], [&](schema::EngineLoad::Reader r) { list.setWithCaveats(i, r); });
+      auto copied =
+          unpack(*known[i], [&](schema::EngineLoad::Reader r) { list.setWithCaveats(i, r); });
       check(bool(copied));
     }
     const auto& t = desk_.total;

@@ -23,7 +23,8 @@ template <class Schema>
 caf::error inspect(caf::deserializer& f, wire<Schema>& m) {
   uint32_t size = 0;
   if (auto failed = f(m.stamp, size)) return failed;
-  if (size > frame_bytes_max<Schema>) return caf::make_error(caf::sec::invalid_argument, "frame", size);
+  if (size > frame_bytes_max<Schema>)
+    return caf::make_error(caf::sec::invalid_argument, "frame", size);
   m.frame.resize(size);
   return size ? f.apply_raw(size, m.frame.data()) : caf::error{};
 }

@@ -67,7 +67,8 @@ void api_request::begin(api_call call, std::string_view body,
 
 void api_request::refuse(const api_error& why, answer_sink& out) {
   std::string body = to_json(why);
-  out.head({.status = why.status, .retry_after_s = why.retry_after_s, .content_length = body.size()});
+  out.head(
+      {.status = why.status, .retry_after_s = why.retry_after_s, .content_length = body.size()});
   out.piece(body);
   answered_ = true;
 }

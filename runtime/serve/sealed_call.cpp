@@ -6,12 +6,14 @@ namespace lethe {
 
 namespace {
 
-constexpr size_t piece_bytes_max = limits::chunk_plain_bytes_max - answer_sealer::first_chunk_bytes_taken;
+constexpr size_t piece_bytes_max =
+    limits::chunk_plain_bytes_max - answer_sealer::first_chunk_bytes_taken;
 
 /// What the server says of a path that it doesn't have.
-const api_error no_such_path{.status = 404,
-                             .code = "not_found",
-                             .message = "there are POST /v1/chat/completions and POST /v1/completions"};
+const api_error no_such_path{
+    .status = 404,
+    .code = "not_found",
+    .message = "there are POST /v1/chat/completions and POST /v1/completions"};
 
 }  // namespace
 
@@ -53,7 +55,8 @@ void sealed_call::route(std::shared_ptr<request_watcher> watcher) {
   bool chat = http.path == "/v1/chat/completions";
   if (http.method != "POST" || (!chat && http.path != "/v1/completions"))
     return api_->refuse(no_such_path, *this);
-  api_->begin(chat ? api_call::chat : api_call::completion, http.content(), std::move(watcher), *this);
+  api_->begin(chat ? api_call::chat : api_call::completion, http.content(), std::move(watcher),
+              *this);
 }
 
 void sealed_call::head(const answer_head& h) {
@@ -62,7 +65,8 @@ void sealed_call::head(const answer_head& h) {
   std::array<bhttp_field, 3> fields{bhttp_field{"content-type", h.content_type}};
   size_t n = 1;
   if (h.retry_after_s > 0) fields[n++] = {"retry-after", retry};
-  if (h.content_length) fields[n++] = {"content-length", length = fmt::format("{}", *h.content_length)};
+  if (h.content_length)
+    fields[n++] = {"content-length", length = fmt::format("{}", *h.content_length)};
   auto ok = writer_.head(uint32_t(h.status), std::span(fields).first(n), open_->pending);
   check(bool(ok));
 }

@@ -56,7 +56,8 @@ class sealed_call final : private answer_sink {
   // In its arena, and ended before it:
   struct unsealed {
     explicit unsealed(std::pmr::string text)
-        : plain(std::move(text)), http(plain.get_allocator().resource()),
+        : plain(std::move(text)),
+          http(plain.get_allocator().resource()),
           pending(plain.get_allocator().resource()) {}
     std::pmr::string plain;
     bhttp_request_view http;

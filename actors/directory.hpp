@@ -1,0 +1,77 @@
+#pragma once
+
+#include <map>
+
+#include "actors/clerk.hpp"
+#include "runtime/cluster/cluster_plan.hpp"
+#include "runtime/cluster/fleet.hpp"
+
+namespace lethe {
+
+/// What the directory tells the program that it runs in.
+struct directory_events {
+  std::function<void()> down;  // everything has left
+};
+
+/// Knows what should run and what does, and gives the orders that bring one to the other.
+class directory_state {
+ public:
+  const char* name = "directory";
+
+  void begin(directory_actor::stateful_pointer<directory_state> self, cluster_plan plan,
+             scheduler_actor scheduler, tracer* trace, directory_events events);
+  caf::result<wire<schema::Joined>> join(const wire<schema::Join>& m);
+  void engine_said(const wire<schema::EngineState>& m);
+  void engine_ended(const wire<schema::EngineEnded>& m);
+  caf::result<wire<schema::ControlAnswer>> control(const wire<schema::ControlAsk>& m);
+  void on_tick();
+  void down(const caf::down_msg& d);
+
+ private:
+  struct member {
+    supervisor_actor handle;
+    uint32_t pid = 0;
+    uint16_t cores = 0;
+    uint64_t memory = 0;
+  };
+  struct known_engine {
+    engine_actor handle;
+    uint32_t epoch = 0;
+    wire<schema::EngineState> state;
+  };
+  using answer = wire<schema::ControlAnswer>;
+  using promise = caf::typed_response_promise<answer>;
+
+  fleet_time now() const { return clerk_.now_ns() / 1'000'000; }
+  void act();
+  void obey(const fleet_order& order);
+  void tell_leave();
+  void scale_by_load();
+  answer done() const;
+  answer refused(const std::string& why) const;
+  answer set_plan(result<void> changed);
+  answer drain(uint16_t id);
+  answer apply(schema::Config::Reader next, bool look);
+  answer leave(schema::Down how);
+  caf::result<answer> status();
+  void write_status(schema::Status::Builder b, schema::Loads::Reader loads);
+  caf::result<answer> traces();
+
+  directory_actor::stateful_pointer<directory_state> self_ = nullptr;
+  clerk clerk_;
+  std::optional<cluster_plan> plan_;
+  std::optional<fleet> fleet_;
+  scheduler_actor scheduler_;
+  directory_events events_;
+  std::map<std::string, member> hosts_;
+  std::map<uint16_t, known_engine> engines_;
+  uint64_t begun_ns_ = 0;
+  fleet_time leave_by_ = 0;
+  bool told_down_ = false;
+};
+
+directory_actor::behavior_type directory(directory_actor::stateful_pointer<directory_state> self,
+                                         cluster_plan plan, scheduler_actor scheduler,
+                                         tracer* trace, directory_events events);
+
+}  // namespace lethe

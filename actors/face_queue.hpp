@@ -1,0 +1,64 @@
+#pragma once
+
+#include <mutex>
+#include <variant>
+#include <vector>
+
+#include "actors/messages.hpp"
+#include "runtime/http/http_server.hpp"
+
+namespace lethe {
+
+/// What the HTTP thread tells the face, in order. The face is stirred once for many.
+class face_queue final : public http_handler {
+ public:
+  struct came {
+    http_server* from;
+    http_request request;
+  };
+  struct gone {
+    uint64_t id;
+  };
+  struct took {
+    uint64_t id;
+    size_t bytes;
+  };
+  struct done {
+    uint64_t id;
+  };
+  using event = std::variant<came, gone, took, done>;
+
+  void arrived(http_server& from, http_request r) override { put(came{&from, std::move(r)}); }
+  void left(uint64_t id) override { put(gone{id}); }
+  void drained(uint64_t id, size_t bytes) override { put(took{id, bytes}); }
+  void sent(uint64_t id) override { put(done{id}); }
+
+  void wake(face_actor who) {
+    std::lock_guard guard(lock_);
+    face_ = std::move(who);
+    if (!events_.empty()) caf::anon_send(face_, stirred::value);
+  }
+  std::vector<event> take() {
+    std::lock_guard guard(lock_);
+    return std::exchange(events_, {});
+  }
+  /// The face is gone: nobody will answer.
+  void close() {
+    std::lock_guard guard(lock_);
+    face_ = {};
+    events_.clear();
+  }
+
+ private:
+  void put(event e) {
+    std::lock_guard guard(lock_);
+    events_.push_back(std::move(e));
+    if (events_.size() == 1 && face_) caf::anon_send(face_, stirred::value);
+  }
+
+  std::mutex lock_;
+  std::vector<event> events_;
+  face_actor face_;
+};
+
+}  // namespace lethe
