@@ -89,6 +89,7 @@ enum KvType {
 struct Listen {
   api @0 :Text $public $help("ADDRESS:PORT of the plain OpenAI interface; lab only, loopback only");
   metrics @1 :Text $public $help("ADDRESS:PORT of /metrics, /livez and /readyz");
+  apiKeys @2 :Text $path $public $help("file with one key a line; clients of the api must send one as a Bearer token");
 }
 
 struct Tls {

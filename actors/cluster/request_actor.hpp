@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/clerk.hpp"
+#include "actors/cluster/clerk.hpp"
 #include "runtime/serve/sealed_call.hpp"
 
 namespace lethe {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "actors/clerk.hpp"
+#include "actors/cluster/clerk.hpp"
 #include "runtime/cluster/cluster_plan.hpp"
 #include "runtime/cluster/fleet.hpp"
 

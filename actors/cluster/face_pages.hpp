@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "actors/messages.hpp"
+#include "actors/cluster/messages.hpp"
 
 namespace lethe {
 

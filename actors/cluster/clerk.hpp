@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "actors/messages.hpp"
+#include "actors/cluster/messages.hpp"
 #include "runtime/trace/tracer.hpp"
 
 namespace lethe {

@@ -3,8 +3,8 @@
 #include <deque>
 #include <unordered_map>
 
-#include "actors/clerk.hpp"
-#include "actors/face_queue.hpp"
+#include "actors/cluster/clerk.hpp"
+#include "actors/cluster/face_queue.hpp"
 #include "runtime/api/api_error.hpp"
 #include "runtime/bhttp/response_reader.hpp"
 #include "runtime/crypto/node_seal.hpp"

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "actors/request_actor.hpp"
+#include "actors/cluster/request_actor.hpp"
 #include "runtime/batch/engine.hpp"
 
 namespace lethe {

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "actors/clerk.hpp"
+#include "actors/cluster/clerk.hpp"
 #include "runtime/config/layout.hpp"
 
 namespace lethe {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "actors/wire_caf.hpp"
+#include "actors/cluster/wire_caf.hpp"
 #include "runtime/base/limits.hpp"
 #include "schemas/control.capnp.h"
 #include "schemas/messages.capnp.h"
@@ -14,6 +14,8 @@ template <>
 inline constexpr size_t frame_bytes_max<schema::Answer> = limits::answer_bytes_max;
 template <>
 inline constexpr size_t frame_bytes_max<schema::ControlAnswer> = limits::control_bytes_max;
+template <>
+inline constexpr size_t frame_bytes_max<schema::ControlAsk> = limits::control_ask_bytes_max;
 
 /// An actor's words to itself; they carry nothing.
 using tick = caf::atom_constant<caf::atom("tick")>;

@@ -1,4 +1,4 @@
-#include "actors/scheduler.hpp"
+#include "actors/cluster/scheduler.hpp"
 
 namespace lethe {
 

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "actors/clerk.hpp"
+#include "actors/cluster/clerk.hpp"
 #include "runtime/cluster/admission.hpp"
 
 namespace lethe {

@@ -1,6 +1,6 @@
-#include "actors/supervisor.hpp"
+#include "actors/cluster/supervisor.hpp"
 
-#include "actors/engine_actor.hpp"
+#include "actors/cluster/engine_actor.hpp"
 
 namespace lethe {
 

@@ -1,4 +1,4 @@
-#include "actors/request_actor.hpp"
+#include "actors/cluster/request_actor.hpp"
 
 namespace lethe {
 

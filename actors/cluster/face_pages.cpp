@@ -1,4 +1,4 @@
-#include "actors/face_pages.hpp"
+#include "actors/cluster/face_pages.hpp"
 
 #include <fmt/format.h>
 

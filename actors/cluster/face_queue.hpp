@@ -4,7 +4,7 @@
 #include <variant>
 #include <vector>
 
-#include "actors/messages.hpp"
+#include "actors/cluster/messages.hpp"
 #include "runtime/http/http_server.hpp"
 
 namespace lethe {

@@ -1,4 +1,4 @@
-#include "actors/process.hpp"
+#include "actors/cluster/process.hpp"
 
 #include <unistd.h>
 

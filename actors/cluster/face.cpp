@@ -1,8 +1,8 @@
-#include "actors/face.hpp"
+#include "actors/cluster/face.hpp"
 
 #include <algorithm>
 
-#include "actors/face_pages.hpp"
+#include "actors/cluster/face_pages.hpp"
 #include "runtime/bhttp/request.hpp"
 #include "runtime/crypto/random.hpp"
 

@@ -1,6 +1,6 @@
-#include "actors/engine_actor.hpp"
+#include "actors/cluster/engine_actor.hpp"
 
-#include "actors/process.hpp"
+#include "actors/cluster/process.hpp"
 #include "runtime/arena/arena.hpp"
 
 namespace lethe {

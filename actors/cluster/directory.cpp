@@ -1,4 +1,4 @@
-#include "actors/directory.hpp"
+#include "actors/cluster/directory.hpp"
 
 namespace lethe {
 

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "actors/cluster/control_socket.hpp"
+#include "actors/cluster/face_queue.hpp"
+#include "actors/cluster/node.hpp"
+#include "actors/cluster/supervisor.hpp"
+#include "runtime/config/check_config.hpp"
+#include "runtime/trace/tracer.hpp"
+
+namespace lethe {
+
+/// Where a client may come in.
+struct bound_listener {
+  std::string role, url;
+};
+
+/// This host's part of a cluster, from start to end. The first host of the file leads: it holds
+/// the directory, the scheduler and the HTTP face.
+class cluster_node {
+ public:
+  /// `config` was checked. `host` is one of its hosts.
+  static result<std::unique_ptr<cluster_node>> start(const checked_config& config,
+                                                     const std::string& host);
+  ~cluster_node();
+
+  const std::vector<bound_listener>& listeners() const { return listeners_; }
+  /// What the operator's commands get, too.
+  result<wire<schema::ControlAnswer>> ask(const wire<schema::ControlAsk>& what);
+  /// The directory has said that everything has left.
+  bool ended() const { return ended_; }
+  bool leads() const { return leads_; }
+  /// Not the leader: tries to reach it, every now and then. True while it is reached.
+  bool joined() const;
+
+ private:
+  cluster_node() = default;
+  result<void> begin(const checked_config& config, const std::string& host);
+  result<void> begin_leader(const checked_config& config);
+  result<void> begin_face(const checked_config& config);
+  void begin_supervisor();
+
+  std::string name_, host_;
+  bool leads_ = false;
+  std::unique_ptr<tracer> trace_;
+  std::unique_ptr<node_config> config_;
+  std::unique_ptr<caf::actor_system> sys_;
+  std::shared_ptr<face_queue> queue_;
+  std::unique_ptr<http_server> http_;
+  std::unique_ptr<control_server> control_;
+  std::vector<bound_listener> listeners_;
+  std::vector<caf::actor> actors_;
+  directory_actor directory_;
+  scheduler_actor scheduler_;
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace lethe

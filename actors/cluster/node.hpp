@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+
+#include "actors/cluster/messages.hpp"
+#include "runtime/base/result.hpp"
+
+namespace lethe {
+
+/// Files of this host's certificate; all three, or no network at all.
+struct node_tls {
+  std::filesystem::path certificate, key, authority;
+};
+
+struct node_options {
+  std::optional<node_tls> tls;  // none: this process talks to no other
+  uint32_t heartbeat_ms = 200, lost_after_ms = 1000;
+  uint32_t threads = 2;
+};
+
+/// CAF's configuration of one of our processes.
+class node_config : public caf::actor_system_config {
+ public:
+  /// Refuses what CAF would silently make an unverified connection of.
+  static result<std::unique_ptr<node_config>> make(const node_options& options);
+
+ private:
+  node_config() = default;
+};
+
+/// Publishes over mutual TLS. Port 0: any; returns the real one.
+result<uint16_t> publish(caf::actor_system& sys, const directory_actor& who,
+                         const std::string& address, uint16_t port);
+result<directory_actor> connect(caf::actor_system& sys, const std::string& address, uint16_t port);
+
+}  // namespace lethe

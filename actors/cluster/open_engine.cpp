@@ -1,0 +1,76 @@
+#include "actors/cluster/open_engine.hpp"
+
+#include "runtime/base/mapped_file.hpp"
+
+namespace lethe {
+
+namespace {
+
+engine_config config_of(schema::EngineSpec::Reader spec) {
+  auto b = spec.getBatching();
+  constexpr kv_type kv[] = {kv_type::f32, kv_type::bf16, kv_type::int8};
+  return {.ranks = {spec.getEngines().getTensor(), spec.getEngines().getPipeline()},
+          .threads = spec.getThreads(),
+          .kv = kv[size_t(b.getKv())],
+          .page_tokens = b.getPageTokens(),
+          .kv_bytes = b.getKvMemory(),
+          .context = spec.getModel().getContext(),
+          .step_tokens = b.getStepTokens(),
+          .chunk_tokens = b.getChunkTokens(),
+          .running = b.getRunning(),
+          .queue = b.getQueue(),
+          .default_max_tokens = b.getDefaultMaxTokens()};
+}
+
+/// Of the program that runs; receipts carry it.
+hash32 program_digest() {
+  auto file = mapped_file::open("/proc/self/exe");
+  return file ? sha256({file->bytes()}) : hash32{};
+}
+
+}  // namespace
+
+result<std::shared_ptr<const served_model>> engine_opener::model(const model_options& options) {
+  std::lock_guard guard(lock_);
+  std::string key = options.path.string() + '\n' + options.quantize + '\n' + options.name;
+  if (auto known = models_[key].lock()) return known;
+  auto opened = served_model::open(options);
+  if (opened) models_[key] = *opened;
+  return opened;
+}
+
+result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec,
+                                          const load_progress& progress) {
+  auto m = spec.getModel();
+  auto opened = model({.path = m.getPath().cStr(),
+                       .name = m.getName(),
+                       .quantize = m.getQuantize(),
+                       .progress = progress});
+  if (!opened) return opened.why();
+  auto serving = engine::start((*opened)->weights->weights(), config_of(spec));
+  if (!serving) return serving.why();
+  return opened_engine{*std::move(opened), *std::move(serving)};
+}
+
+engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<engine_opener> opener,
+                      tracer* trace) {
+  engine_setup setup{.release = program_digest(), .trace = trace};
+  auto read = unpack(order, [&setup](schema::StartEngine::Reader r) {
+    setup.slot = r.getSpec().getSlot();
+    setup.epoch = r.getSpec().getEpoch();
+    setup.rules.labels_allowed = r.getSpec().getProfile() == schema::Profile::LAB;
+  });
+  check(bool(read));
+  setup.open = [order,
+                opener = std::move(opener)](load_progress progress) -> result<opened_engine> {
+    result<opened_engine> opened = fail("the order to start was no message");
+    auto again = unpack(order, [&](schema::StartEngine::Reader r) {
+      opened = opener->open(r.getSpec(), progress);
+    });
+    if (!again) return again.why();
+    return opened;
+  };
+  return setup;
+}
+
+}  // namespace lethe

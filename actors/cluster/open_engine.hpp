@@ -1,0 +1,26 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "actors/cluster/engine_actor.hpp"
+
+namespace lethe {
+
+/// Opens engines as a spec says. Engines of one process share what they read only: the weights.
+class engine_opener {
+ public:
+  result<opened_engine> open(schema::EngineSpec::Reader spec, const load_progress& progress);
+
+ private:
+  result<std::shared_ptr<const served_model>> model(const model_options& options);
+
+  std::mutex lock_;  // one load at a time
+  std::map<std::string, std::weak_ptr<const served_model>> models_;
+};
+
+/// The setup of a real engine; `spec` is copied.
+engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<engine_opener> opener,
+                      tracer* trace);
+
+}  // namespace lethe

@@ -1,0 +1,23 @@
+#include "actors/cluster/thread_house.hpp"
+
+namespace lethe {
+
+result<void> thread_house::start(const wire<schema::StartEngine>& order, uint16_t id,
+                                 directory_actor directory, ended then) {
+  auto engine =
+      sys_.spawn<caf::detached>(run_engine, setup_of(order, opener_, trace_), std::move(directory));
+  engine->attach_functor([then = std::move(then), sys = &sys_](const caf::error& why) {
+    then(why ? sys->render(why) : "it left");
+  });
+  running_[id] = engine;
+  return {};
+}
+
+void thread_house::kill(uint16_t id) {
+  auto found = running_.find(id);
+  if (found == running_.end()) return;
+  caf::anon_send_exit(found->second, caf::exit_reason::kill);
+  running_.erase(found);
+}
+
+}  // namespace lethe
