@@ -29,4 +29,11 @@ inline constexpr size_t template_bytes_max = size_t{1} << 20;
 inline constexpr size_t template_output_bytes_max = size_t{64} << 20;
 inline constexpr uint64_t template_steps_max = 10'000'000;
 
+// What a node opens: the plaintext, and the same with headers and the overhead of full chunks.
+inline constexpr size_t sealed_plain_bytes_max = size_t{16} << 20;
+inline constexpr size_t sealed_request_bytes_max = sealed_plain_bytes_max + (64 << 10);
+inline constexpr size_t chunk_plain_bytes_max = 16384;  // draft-ietf-ohai-chunked-ohttp
+inline constexpr size_t seal_nodes_max = 3;
+inline constexpr size_t seals_remembered_max = size_t{1} << 24;
+
 }  // namespace lethe::limits
