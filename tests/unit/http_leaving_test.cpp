@@ -50,6 +50,25 @@ TEST(HttpLeaving, IsNoticedWithinAStreamAndBehindAPipelinedRequest) {
   EXPECT_TRUE(eventually([&] { return s->numbers().connections == 0; }));
 }
 
+TEST(HttpLeaving, AResetBetweenAnAnswerAndItsWriteHarmsNobodyElse) {
+  std::atomic<bool> go = false;
+  program p([&](http_server&, http_request& r) {
+    while (r.head.path == "/block" && !go) std::this_thread::yield();
+  });
+  auto s = serve(p);
+  client c(*s), blocks(*s);
+  c.send(get());
+  auto id = p.wait_arrived();
+  blocks.send(get("/block"));
+  auto other = p.wait_arrived(2);
+  s->answer(id, {}, "for nobody");  // the server's thread looks at this first,
+  c.reset();                        // and its write fails at once
+  go = true;
+  EXPECT_TRUE(p.wait_left(id));
+  s->answer(other, {}, "yes");
+  EXPECT_EQ(blocks.take_reply().body, "yes");
+}
+
 TEST(HttpLeaving, AHalfSentRequestNeverArrives) {
   program p;
   auto s = serve(p);
