@@ -98,7 +98,7 @@ void watch(cluster_node& node, live_view& view, const sigset_t& signals) {
   while (!node.ended()) {
     timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
     if (sigtimedwait(&signals, nullptr, &pause) > 0) {
-      view.line(asked ? "ending at once" : "draining; again to end at once");
+      view.line("{}", asked ? "ending at once" : "draining; again to end at once");
       if (auto sent = node.ask(ask_down(asked ? schema::Down::NOW : schema::Down::DRAIN)); !sent)
         view.line("{}", sent.why().text);
       asked = true;

@@ -152,8 +152,8 @@ cluster_node::~cluster_node() {
   http_.reset();
   for (const auto& a : actors_) caf::anon_send_exit(a, caf::exit_reason::user_shutdown);
   actors_.clear();
-  directory_ = {};
-  scheduler_ = {};
+  directory_ = nullptr;
+  scheduler_ = nullptr;
   sys_.reset();  // waits for all actors, and they for the engines
 }
 

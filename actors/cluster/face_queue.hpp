@@ -45,7 +45,7 @@ class face_queue final : public http_handler {
   /// The face is gone: nobody will answer.
   void close() {
     std::lock_guard guard(lock_);
-    face_ = {};
+    face_ = nullptr;
     events_.clear();
   }
 

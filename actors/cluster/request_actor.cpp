@@ -63,8 +63,10 @@ void request_state::stir() {
   send_pieces();
 }
 
-void request_state::credit(uint32_t pieces) {
-  window_ = std::min(window_ + pieces, limits::answer_window);
+void request_state::credit(const wire<schema::Credit>& m) {
+  clerk_.read(m, [this](schema::Credit::Reader r) {
+    window_ = std::min(window_ + r.getPieces(), limits::answer_window);
+  });
   if (call_ && !released_) send_pieces();
 }
 
@@ -125,7 +127,7 @@ request_actor::behavior_type run_request(request_actor::stateful_pointer<request
   bool begun = false;
   return {
       [&state](const wire<schema::Credit>& m) {
-        state.read(m, [&state](schema::Credit::Reader r) { state.credit(r.getPieces()); });
+        state.credit(m);
       },
       [&state](const wire<schema::Cancel>&) { state.cancel(); },
       [=, &state](stirred) mutable {

@@ -34,7 +34,7 @@ class request_state {
              uint64_t id, const wire<schema::Submit>& submit, face_actor client,
              engine_actor engine);
   void stir();
-  void credit(uint32_t pieces);
+  void credit(const wire<schema::Credit>& m);
   void cancel();
 
  private:
