@@ -15,8 +15,8 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 const char* word_of(schema::Phase p) {
-  constexpr const char* words[] = {"waiting", "starting", "loading", "ready",
-                                   "draining", "gone",    "failed",  "parked"};
+  constexpr const char* words[] = {"waiting",  "starting", "loading", "ready",
+                                   "draining", "gone",     "failed",  "parked"};
   return size_t(p) < std::size(words) ? words[size_t(p)] : "?";
 }
 
@@ -69,7 +69,9 @@ class live_view {
       bool bad = now.first == schema::Phase::PARKED ||
                  (now.first == schema::Phase::WAITING && !reason.empty());
       line("engine {} on {}: {}{}", e.getSlot(), e.getHost().cStr(), word_of(now.first),
-           bad ? ": " + reason : now.first == schema::Phase::WAITING ? " for its host" : "");
+           bad                                   ? ": " + reason
+           : now.first == schema::Phase::WAITING ? " for its host"
+                                                 : "");
     }
     if (!terminal_ || state.getPhase() != schema::Phase::LOADING || state.getTotal() == 0) return;
     fmt::print(stderr, "\r\x1b[K            engine {}: {} of {} loaded", e.getSlot(),

@@ -22,8 +22,8 @@ result<std::unique_ptr<node_config>> node_config::make(const node_options& o) {
   // The other policy polls, and sleeps up to ten milliseconds before it looks again.
   c->set("scheduler.policy", caf::atom("sharing"));
   c->set("scheduler.max-threads", size_t{o.threads});
-  c->set("middleman.heartbeat-interval", size_t{o.heartbeat_ms});
-  c->set("middleman.connection-timeout", size_t{o.lost_after_ms});
+  c->set("middleman.heartbeat-interval", caf::timespan{std::chrono::milliseconds(o.heartbeat_ms)});
+  c->set("middleman.connection-timeout", caf::timespan{std::chrono::milliseconds(o.lost_after_ms)});
   if (!o.tls) return c;
   for (const auto& file : {o.tls->certificate, o.tls->key, o.tls->authority})
     if (auto ok = check_readable(file); !ok) return ok.why();

@@ -126,9 +126,7 @@ request_actor::behavior_type run_request(request_actor::stateful_pointer<request
   self->send(request_actor(self), stirred::value);  // so that the seal is opened on its own turn
   bool begun = false;
   return {
-      [&state](const wire<schema::Credit>& m) {
-        state.credit(m);
-      },
+      [&state](const wire<schema::Credit>& m) { state.credit(m); },
       [&state](const wire<schema::Cancel>&) { state.cancel(); },
       [=, &state](stirred) mutable {
         if (begun) return state.stir();

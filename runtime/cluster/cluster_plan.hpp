@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "runtime/cluster/fleet.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/cluster/fleet.hpp"
 #include "runtime/config/layout.hpp"
 
 namespace lethe {

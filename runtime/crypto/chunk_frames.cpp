@@ -1,6 +1,6 @@
 #include "runtime/crypto/chunk_frames.hpp"
 
-#include "runtime/crypto/varint.hpp"
+#include "runtime/base/varint.hpp"
 
 namespace lethe {
 

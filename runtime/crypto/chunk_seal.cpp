@@ -2,7 +2,7 @@
 
 #include "runtime/crypto/chunk_frames.hpp"
 #include "runtime/crypto/hkdf.hpp"
-#include "runtime/crypto/varint.hpp"
+#include "runtime/base/varint.hpp"
 
 namespace lethe {
 
@@ -35,7 +35,7 @@ result<void> chunk_sealer::seal(bytes_view plain, bool final, std::vector<std::b
                 limits::chunk_plain_bytes_max);
   if (bytes == 0 && !final) return fail("sealed stream: only the final chunk may be empty");
   if (keys_->nonces.used_up()) return fail("sealed stream: every number of its key is used");
-  append_varint(final ? 0 : bytes + aead_tag_bytes, out);
+  append_varint(out, final ? 0 : bytes + aead_tag_bytes);
   const size_t at = out.size();
   out.resize(at + bytes + aead_tag_bytes);
   keys_->cipher.seal(keys_->nonces.current(), aad_of(final), {prefix, plain}, out.data() + at);

@@ -3,7 +3,7 @@
 #include "crypto_samples.hpp"
 #include "runtime/crypto/chunk_frames.hpp"
 #include "runtime/crypto/hpke.hpp"
-#include "runtime/crypto/varint.hpp"
+#include "runtime/base/varint.hpp"
 
 namespace lethe {
 namespace {
@@ -63,7 +63,7 @@ TEST(Varint, AgreesWithRfc9000AndWritesTheShortest) {
   for (uint64_t n : {0ull, 63ull, 64ull, 16383ull, 16384ull, (1ull << 30) - 1, 1ull << 30,
                      (unsigned long long)varint_max}) {
     bytes b;
-    append_varint(n, b);
+    append_varint(b, n);
     EXPECT_EQ(varint_value(b), n);
     EXPECT_EQ(b.size(), varint_bytes(n));
     EXPECT_EQ(b.size(), varint_bytes_told(b[0]));
@@ -194,7 +194,7 @@ TEST(ChunkSeal, KeepsItsLimits) {
 bytes foreign_stream(size_t plain, bool final) {
   auto keys = chunk_keys::sealing(aead_id::aes_128_gcm, salt, secret);
   bytes out, text(plain);
-  append_varint(final ? 0 : plain + aead_tag_bytes, out);
+  append_varint(out, final ? 0 : plain + aead_tag_bytes);
   out.resize(out.size() + plain + aead_tag_bytes);
   keys.cipher.seal(keys.nonces.current(), final ? as_bytes("final") : bytes_view{}, {text},
                    out.data() + out.size() - plain - aead_tag_bytes);

@@ -1,0 +1,286 @@
+#include "runtime/crypto/seal_answer.hpp"
+
+#include "crypto_samples.hpp"
+#include "runtime/crypto/node_seal.hpp"
+#include "runtime/crypto/sealed_message.hpp"
+
+namespace lethe {
+namespace {
+
+using namespace test;
+
+constexpr uint32_t now = 12;
+const hash32 token = sha256({as_bytes("a token")});
+
+/// A request that one of its nodes has opened, and the client's end of the answer.
+struct exchange {
+  explicit exchange(size_t count = 1, size_t answers = 0, uint16_t aead = 1) : by(answers) {
+    for (size_t i = 0; i < count; ++i) {
+      keys.push_back(*node_key::make({.aead = aead}));
+      known.push_back(keys.back().published());
+    }
+    auto sealed = seal_request(as_bytes("question"), known, now, token);
+    message = sealed->message;
+    client.emplace(std::move(sealed->answer));
+    node.emplace(*open_request(keys[by], message, now, token, std::pmr::get_default_resource()));
+    stream = copy_of(node->answer.first());
+  }
+  receipt right_receipt() const {
+    return {.token_hash = token,
+            .request_hash = node->request_hash,
+            .release = sha256({as_bytes("release")}),
+            .epoch = now,
+            .arenas = 3,
+            .bytes_wiped = 123456789};
+  }
+  void say(bytes_view plain) { ASSERT_TRUE(node->answer.seal(plain, false, stream)); }
+  void end(const receipt& r, size_t zeroes = 0) {
+    bytes last = copy_of(sign_receipt(keys[by], r));
+    last.resize(last.size() + zeroes);
+    ASSERT_TRUE(node->answer.seal(last, true, stream));
+  }
+  /// Some chunks and the end.
+  void say_all() {
+    say(as_bytes("one "));
+    say(as_bytes("two "));
+    say(as_bytes("three"));
+    end(right_receipt());
+  }
+
+  size_t by;
+  std::vector<node_key> keys;
+  std::vector<node_public> known;
+  bytes message, stream;
+  std::optional<answer_opener> client;
+  std::optional<opened_request> node;
+};
+
+/// What a client makes of a stream that comes `piece` bytes at a time.
+struct outcome {
+  std::pmr::string plain;
+  bool whole = false;
+};
+outcome take(answer_opener& client, bytes_view stream, size_t piece) {
+  outcome o;
+  while (!stream.empty()) {
+    bytes_view part = stream.first(std::min(piece, stream.size()));
+    stream = stream.subspan(part.size());
+    if (!client.push(part, o.plain)) break;
+  }
+  o.whole = bool(client.finish());
+  return o;
+}
+
+TEST(SealAnswer, WhoeverAnswersIsFoundAndNamed) {
+  for (uint16_t aead : {1, 2, 3})
+    for (size_t count : {1, 2, 3})
+      for (size_t by = 0; by < count; ++by)
+        for (size_t piece : {1, 13, 100'000}) {
+          exchange x(count, by, aead);
+          x.say_all();
+          EXPECT_EQ(x.client->node(), nullptr);
+          std::pmr::string plain("before ");
+          for (bytes_view left = x.stream; !left.empty();) {
+            bytes_view part = left.first(std::min(piece, left.size()));
+            ASSERT_TRUE(x.client->push(part, plain));
+            left = left.subspan(part.size());
+          }
+          EXPECT_EQ(plain, "before one two three");
+          ASSERT_NE(x.client->node(), nullptr);
+          EXPECT_EQ(*x.client->node(), x.known[by]);
+          auto r = x.client->finish();
+          ASSERT_TRUE(r) << r.why().text;
+          EXPECT_EQ(*r, x.right_receipt());
+          EXPECT_FALSE(x.client->finish());
+          EXPECT_FALSE(x.client->push(as_bytes("x"), plain));
+        }
+}
+
+TEST(SealAnswer, AnyCutIsTruncation) {
+  exchange length;
+  length.say_all();
+  for (size_t n = 0; n < length.stream.size(); ++n) {
+    exchange x;
+    x.say_all();
+    auto o = take(*x.client, bytes_view(x.stream).first(n), 1 + n % 50);
+    EXPECT_FALSE(o.whole) << n;
+    EXPECT_TRUE(std::string_view("one two three").starts_with(o.plain)) << n;
+  }
+}
+
+TEST(SealAnswer, AnyFlippedByteIsRefused) {
+  exchange length(2, 1);
+  length.say_all();
+  for (size_t n = 0; n < length.stream.size(); ++n) {
+    exchange x(2, 1);
+    x.say_all();
+    auto o = take(*x.client, flipped(x.stream, n, uint8_t(1 << n % 8)), 1000);
+    EXPECT_FALSE(o.whole) << n;
+    EXPECT_TRUE(std::string_view("one two three").starts_with(o.plain)) << n;
+  }
+}
+
+TEST(SealAnswer, ReorderedAndMissingChunksAreRefused) {
+  for (auto order : {std::vector<int>{1, 0, 2}, {0, 2}, {0, 0, 1, 2}, {2, 0, 1}, {0, 1, 0, 2}}) {
+    exchange x;
+    std::vector<bytes> chunks(3);
+    for (size_t i = 0; i < 3; ++i)
+      ASSERT_TRUE(x.node->answer.seal(as_bytes("c"), false, chunks[i]));
+    bytes last, stream = x.stream;
+    ASSERT_TRUE(x.node->answer.seal(sign_receipt(x.keys[0], x.right_receipt()), true, last));
+    for (int i : order) stream = joined({stream, chunks[size_t(i)]});
+    EXPECT_FALSE(take(*x.client, joined({stream, last}), 1000).whole);
+  }
+}
+
+TEST(SealAnswer, AnAnswerToAnotherRequestIsRefused) {
+  exchange x, y;
+  y.say_all();
+  auto o = take(*x.client, y.stream, 1000);
+  EXPECT_FALSE(o.whole);
+  EXPECT_EQ(o.plain, "");
+}
+
+/// An answer of the right candidate whose first chunk has this plaintext.
+bytes first_chunk_says(const exchange& x, bytes_view plain, bool final) {
+  auto m = sealed_message::parse(x.message);
+  const seal_entry& e = m->entries[x.by];
+  auto hpke = hpke_receiver::make(m->suite, x.keys[x.by].seal_key(), e.enc, m->info(e.node_id));
+  key_bytes secret = hpke->keys().export_key(as_bytes(answer_label), 16), nonce(bytes(16));
+  chunk_sealer sealer(m->suite.cipher(), joined({e.enc, nonce.view()}), secret.view());
+  bytes out = copy_of(nonce.view());
+  EXPECT_TRUE(sealer.seal(plain, final, out));
+  return out;
+}
+
+TEST(SealAnswer, WhoIsNamedMustBeWhoSealed) {
+  exchange x(2, 0);
+  std::pmr::string plain("kept");
+  bytes_view right = x.known[0].id, other = x.known[1].id;
+  struct {
+    bytes_view name;
+    bool good;
+  } cases[] = {{right, true}, {other, false}, {right.first(31), false}, {as_bytes("x"), false}};
+  for (const auto& c : cases) {
+    exchange fresh(2, 0);
+    bytes name = copy_of(c.name);
+    if (c.good) name = copy_of(fresh.known[0].id);
+    EXPECT_EQ(bool(fresh.client->push(first_chunk_says(fresh, name, false), plain)), c.good);
+    EXPECT_EQ(plain, "kept");
+  }
+  exchange named_other(2, 0);
+  const bytes wrong = first_chunk_says(named_other, named_other.known[1].id, false);
+  auto refused = named_other.client->push(wrong, plain);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.why().text.find("not the one that sealed it"), std::string::npos);
+}
+
+TEST(SealAnswer, AnAnswerOfNothingButAnEndIsRefused) {
+  exchange x;
+  EXPECT_FALSE(x.node->answer.seal(sign_receipt(x.keys[0], x.right_receipt()), true, x.stream));
+  std::pmr::string plain;
+  const bytes only = first_chunk_says(x, joined({x.known[0].id}), true);
+  EXPECT_TRUE(x.client->push(only, plain));
+  EXPECT_FALSE(x.client->finish());
+}
+
+TEST(SealAnswer, KeepsTheLimitOfAChunk) {
+  constexpr size_t most = limits::chunk_plain_bytes_max;
+  constexpr size_t first = most - answer_sealer::first_chunk_bytes_taken;
+  exchange x;
+  EXPECT_FALSE(x.node->answer.seal(bytes(first + 1), false, x.stream));
+  x.say(bytes(first, std::byte{'a'}));
+  EXPECT_FALSE(x.node->answer.seal(bytes(most + 1), false, x.stream));
+  EXPECT_FALSE(x.node->answer.seal({}, false, x.stream)) << "empty, and not final";
+  x.say(bytes(most, std::byte{'a'}));
+  x.end(x.right_receipt());
+  EXPECT_TRUE(x.node->answer.ended());
+  EXPECT_FALSE(x.node->answer.seal(as_bytes("more"), false, x.stream));
+  auto o = take(*x.client, x.stream, 4096);
+  EXPECT_TRUE(o.whole);
+  EXPECT_EQ(o.plain, std::pmr::string(first + most, 'a'));
+}
+
+TEST(SealAnswer, AllChunksCanHaveOneSize) {
+  exchange x;
+  constexpr size_t plain = 256;
+  std::vector<size_t> sizes;
+  auto measured = [&](auto send) {
+    size_t before = x.stream.size();
+    send();
+    sizes.push_back(x.stream.size() - before);
+  };
+  measured([&] { x.say(bytes(plain - answer_sealer::first_chunk_bytes_taken)); });
+  measured([&] { x.say(bytes(plain)); });
+  measured([&] { x.end(x.right_receipt(), final_plain_bytes(plain) - receipt_bytes); });
+  EXPECT_EQ(sizes, std::vector<size_t>(3, sizes[0]));
+  EXPECT_TRUE(take(*x.client, x.stream, 1000).whole);
+}
+
+TEST(Receipt, MustBeTheNodesAndForThisRequest) {
+  auto verdict = [](auto change) {
+    exchange x(2, 0);
+    receipt r = x.right_receipt();
+    bytes last = change(x, r);
+    x.say(as_bytes("answer"));
+    EXPECT_TRUE(x.node->answer.seal(last, true, x.stream));
+    return take(*x.client, x.stream, 1000).whole;
+  };
+  auto sign = [](exchange& x, const receipt& r) { return copy_of(sign_receipt(x.keys[0], r)); };
+  EXPECT_TRUE(verdict(sign));
+  EXPECT_FALSE(
+      verdict([](exchange& x, receipt& r) { return copy_of(sign_receipt(x.keys[1], r)); }));
+  EXPECT_FALSE(verdict([&](exchange& x, receipt& r) {
+    r.token_hash[0] ^= std::byte{1};
+    return sign(x, r);
+  }));
+  EXPECT_FALSE(verdict([&](exchange& x, receipt& r) {
+    r.request_hash[0] ^= std::byte{1};
+    return sign(x, r);
+  }));
+  EXPECT_FALSE(verdict([&](exchange& x, receipt& r) {
+    r.epoch += 1;
+    return sign(x, r);
+  }));
+  EXPECT_FALSE(verdict([](exchange&, receipt&) { return bytes{}; }));
+  EXPECT_TRUE(verdict([&](exchange& x, receipt& r) { return joined({sign(x, r), bytes(50)}); }));
+  EXPECT_FALSE(verdict([&](exchange& x, receipt& r) {
+    return joined({sign(x, r), as_bytes("content")});
+  }));
+}
+
+TEST(Receipt, IsSignedWhole) {
+  node_key key = *node_key::make(), other = *node_key::make();
+  receipt r{.token_hash = sha256({as_bytes("t")}),
+            .request_hash = sha256({as_bytes("r")}),
+            .release = sha256({as_bytes("l")}),
+            .epoch = 0x01020304,
+            .arenas = 5,
+            .bytes_wiped = 0x0102030405060708};
+  const bytes b = copy_of(sign_receipt(key, r));
+  EXPECT_EQ(*verify_receipt(b, key.published().sigpk), r);
+  EXPECT_FALSE(verify_receipt(b, other.published().sigpk));
+  EXPECT_EQ(copy_of(bytes_view(b).subspan(96, 16)), from_hex("01020304000000050102030405060708"));
+  for (size_t i = 0; i < b.size(); ++i) {
+    EXPECT_FALSE(verify_receipt(flipped(b, i), key.published().sigpk)) << i;
+    EXPECT_FALSE(verify_receipt(bytes_view(b).first(i), key.published().sigpk)) << i;
+  }
+  // Signed without the label, it is nobody's receipt.
+  auto bare = key.sign(bytes_view(b).first(112));
+  EXPECT_FALSE(verify_receipt(joined({bytes_view(b).first(112), bare}), key.published().sigpk));
+}
+
+TEST(Ed25519, AgreesWithRfc8032) {  // section 7.1, test 2
+  auto key = signing_key::from_private(
+      from_hex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb"));
+  ASSERT_TRUE(key);
+  EXPECT_EQ(copy_of(key->public_key()),
+            from_hex("3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"));
+  EXPECT_EQ(copy_of(key->sign(from_hex("72"))),
+            from_hex("92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+                     "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"));
+  EXPECT_FALSE(signing_key::from_private(bytes(31)));
+}
+
+}  // namespace
+}  // namespace lethe
