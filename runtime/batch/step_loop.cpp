@@ -13,6 +13,7 @@ request_ask ask_of(const request& r, uint64_t id) {
 }
 
 void step_loop::run() {
+  show();
   while (true) {
     uint32_t seen = box.arrived();
     read_inbox();
@@ -169,12 +170,17 @@ void step_loop::die(const error& why) {
 }
 
 void step_loop::count(const step_plan& plan) {
-  auto load = load_of(planner_);
   auto& n = numbers_;
   n.steps += 1;
   n.pages_wiped += plan.wipes.size();
   for (const auto& e : plan.entries)
     (e.tokens == 1 ? n.tokens_decoded : n.tokens_prefilled) += e.tokens;
+  show();
+}
+
+void step_loop::show() {
+  auto load = load_of(planner_);
+  auto& n = numbers_;
   n.pages = load.pages_total;
   n.pages_reserved = load.pages_reserved;
   n.pages_written = load.pages_holding;

@@ -46,6 +46,7 @@ class step_loop {
   void forget(uint64_t id);
   void die(const error& why);
   void count(const step_plan& plan);
+  void show();
 
   planner_state planner_;
   std::unique_ptr<grid> ranks_;
