@@ -59,7 +59,11 @@ void connection::refuse(int status) {
 }
 
 void connection::flush() {
-  if (writing_ || queue_.empty() || dead()) return;
+  if (writing_ || dead()) return;
+  if (queue_.empty()) {
+    if (ended_) answered();  // the end came alone, after all bytes had gone
+    return;
+  }
   slices_.clear();
   size_t room = write_bytes_max, whole = 0;
   for (auto& block : queue_) {

@@ -57,6 +57,22 @@ TEST(HttpServer, KeepsTheConnectionUntilEitherSideSaysClose) {
   EXPECT_EQ(s->numbers().accepted, 1u);
 }
 
+TEST(HttpServer, TheEndMayComeAloneWhenAllBytesHaveGone) {
+  program p([](http_server& s, http_request& r) {
+    s.begin(r.id, {.content_length = 2});
+    s.write(r.id, "{}");
+  });
+  auto s = serve(p);
+  client c(*s);
+  c.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  uint64_t id = p.wait_arrived();
+  EXPECT_TRUE(p.wait_drained(id, 2));
+  s->end(id);
+  EXPECT_TRUE(p.wait_sent(id));
+  EXPECT_EQ(c.take_reply().body, "{}");
+  EXPECT_TRUE(c.closed_now());
+}
+
 TEST(HttpServer, AnswersPipelinedRequestsInOrder) {
   program p(echo);
   auto s = serve(p);
