@@ -95,7 +95,6 @@ void directory_state::act() {
 
 void directory_state::obey(const fleet_order& order) {
   auto host = hosts_.find(order.host);
-  auto engine = engines_.find(order.id);
   switch (order.kind) {
     case fleet_order::what::start: {
       if (host == hosts_.end()) return;
@@ -105,12 +104,11 @@ void directory_state::obey(const fleet_order& order) {
       return self_->send(host->second.handle, start);
     }
     case fleet_order::what::drain: {
-      if (engine == engines_.end()) return;
       auto drain = clerk_.write<schema::Drain>(0, [&](schema::Drain::Builder b) {
         b.setSlot(order.id);
         b.setEpoch(order.epoch);
       });
-      return self_->send(engine->second.handle, drain);
+      return self_->send(scheduler_, drain);
     }
     case fleet_order::what::kill: {
       if (host == hosts_.end()) return;

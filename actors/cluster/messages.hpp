@@ -29,7 +29,8 @@ using scheduler_actor =
     caf::typed_actor<caf::reacts_to<wire<schema::Place>>, caf::reacts_to<wire<schema::Submit>>,
                      caf::reacts_to<wire<schema::Cancel>>, caf::reacts_to<wire<schema::Release>>,
                      caf::reacts_to<wire<schema::EngineState>>,
-                     caf::reacts_to<wire<schema::EngineLoad>>, caf::reacts_to<wire<schema::Leave>>,
+                     caf::reacts_to<wire<schema::EngineLoad>>, caf::reacts_to<wire<schema::Drain>>,
+                     caf::reacts_to<wire<schema::Leave>>,
                      caf::replies_to<wire<schema::LoadsAsk>>::with<wire<schema::Loads>>>;
 using engine_actor =
     caf::typed_actor<caf::reacts_to<wire<schema::Submit>>, caf::reacts_to<wire<schema::Cancel>>,
