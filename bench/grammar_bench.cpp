@@ -48,10 +48,10 @@ constexpr const char* schemas[][2] = {
       "note":{"type":"string"}},"required":["code","note"]})"},
 };
 
-bool allows(const uint64_t* mask, uint32_t id) { return mask[id / 64] >> id % 64 & 1; }
+bool allows(std::span<const uint64_t> mask, uint32_t id) { return mask[id / 64] >> id % 64 & 1; }
 
 /// Every token by its definition.
-void check_mask(grammar_run& run, const token_trie& words, const uint64_t* mask) {
+void check_mask(grammar_run& run, const token_trie& words, std::span<const uint64_t> mask) {
   for (uint32_t id = 0; id < words.size(); ++id)
     check(allows(mask, id) == run.can_follow(0, words.bytes(id)));
 }
@@ -74,12 +74,12 @@ walked walk(const grammar& rules, const token_trie& words, uint32_t seed, bool c
   walked w;
   for (; w.tokens < 300 && !run.must_end(0); ++w.tokens) {
     auto begin = steady::now();
-    const uint64_t* mask = run.allowed(0);
+    auto mask = run.allowed(0);
     w.times.push_back(microseconds_since(begin));
-    check(mask != nullptr);
+    check(!mask.empty());
     if (checked && w.tokens % 8 == 0) {
-      std::vector<uint64_t> kept(mask, mask + run.mask_words());
-      check_mask(run, words, kept.data());
+      std::vector<uint64_t> kept(mask.begin(), mask.end());
+      check_mask(run, words, kept);
     }
     std::vector<uint32_t> ids;
     for (uint32_t id = 0; id < words.size(); ++id)

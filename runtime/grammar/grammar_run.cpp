@@ -120,13 +120,13 @@ bool grammar_run::fill(uint32_t choice, std::span<uint64_t> mask) {
   return walk(words_.rest(), choice, mask);
 }
 
-const uint64_t* grammar_run::allowed(uint32_t choice) {
+std::span<uint64_t> grammar_run::allowed(uint32_t choice) {
   std::span mask(handed_.data() + choice * mask_words_, mask_words_);
-  if (handed_of_[choice] == at_[choice]) return mask.data();
+  if (handed_of_[choice] == at_[choice]) return mask;
   handed_of_[choice] = lazy_states::unknown;
   auto known = std::ranges::find(kept_, at_[choice], &kept_mask::of);
   if (known == kept_.end()) {
-    if (!fill(choice, mask)) return nullptr;
+    if (!fill(choice, mask)) return {};
     known = std::ranges::min_element(kept_, {}, &kept_mask::used);
     known->of = at_[choice];  // which may be another than before: tables may be new
     std::ranges::copy(mask, masks_.begin() + (known - kept_.begin()) * ptrdiff_t(mask_words_));
@@ -136,13 +136,13 @@ const uint64_t* grammar_run::allowed(uint32_t choice) {
   }
   known->used = ++uses_;
   handed_of_[choice] = at_[choice];
-  return mask.data();
+  return mask;
 }
 
 bool grammar_state::fill(std::span<uint64_t> mask) {
-  const uint64_t* from = run_->allowed(choice_);
-  if (from) std::copy_n(from, mask.size(), mask.begin());
-  return from != nullptr;
+  auto from = run_->allowed(choice_);
+  std::ranges::copy(from, mask.begin());
+  return !from.empty();
 }
 
 }  // namespace lethe

@@ -33,9 +33,10 @@ class grammar_run {
   bool may_end(uint32_t choice) const { return states().may_end(at_[choice]); }
   /// Whether nothing but the end may follow.
   bool must_end(uint32_t choice) const { return states().must_end(at_[choice]); }
-  /// One bit per id: the tokens that can follow, never control tokens. Null when that takes more
-  /// than limits::grammar_mask_steps_max. Valid until the next call for this choice.
-  const uint64_t* allowed(uint32_t choice);
+  /// One bit per id: the tokens that can follow, never control tokens. Nothing at all when that
+  /// takes more than limits::grammar_mask_steps_max. Valid until the next call for this choice; the
+  /// caller may set more bits.
+  std::span<uint64_t> allowed(uint32_t choice);
   size_t mask_words() const { return mask_words_; }
   uint32_t vocab() const { return vocab_; }
 

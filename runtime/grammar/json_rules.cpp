@@ -159,6 +159,14 @@ std::pmr::string json_rules::spelled(std::string_view text) const {
   return out;
 }
 
+result<grammar> choice_grammar(std::span<std::pmr::string> texts,
+                               std::pmr::memory_resource* memory) {
+  grammar_builder b(memory);
+  uint32_t root = b.add_rule("the choice");
+  b.define(root, b.one_of(texts));
+  return b.build(root);
+}
+
 result<grammar> json_object_grammar(std::pmr::memory_resource* memory) {
   grammar_builder b(memory);
   json_rules json(b);

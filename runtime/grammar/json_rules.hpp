@@ -58,6 +58,9 @@ class json_rules {
   std::pmr::map<std::pmr::vector<codepoint_range>, expr> sets_;
 };
 
+/// One of these texts, as it stands.
+result<grammar> choice_grammar(std::span<std::pmr::string> texts,
+                               std::pmr::memory_resource* memory);
 /// Any JSON object: what response_format json_object asks for.
 result<grammar> json_object_grammar(std::pmr::memory_resource* memory);
 
