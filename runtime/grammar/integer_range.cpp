@@ -14,18 +14,16 @@ class digit_ranges {
  public:
   digit_ranges(grammar_builder& b, json_rules& json) : b_(b), json_(json) {}
 
-  /// From `least` to `most` (not bounded: or any larger), without leading zeros.
-  expr between(uint64_t least, uint64_t most, bool bounded) {
+  /// From `least` to `most`, without leading zeros.
+  expr between(uint64_t least, uint64_t most) {
     std::pmr::vector<expr> ways(b_.memory());
     std::string low = std::to_string(least);
-    std::string high = bounded ? std::to_string(most) : std::string(low.size(), '9');
+    std::string high = std::to_string(most);
     for (size_t length = low.size(); length <= high.size(); ++length) {
       auto from = length == low.size() ? low : "1" + std::string(length - 1, '0');
       auto to = length == high.size() ? high : std::string(length, '9');
       ways.push_back(same_length(from, to));
     }
-    if (!bounded)
-      ways.push_back(b_.sequence({json_.digit('1', '9'), json_.digits(uint32_t(low.size()))}));
     return b_.either(ways);
   }
 
@@ -66,6 +64,9 @@ class digit_ranges {
   json_rules& json_;
 };
 
+// A bound for what has none: 18 digits.
+constexpr int64_t any_integer = 999'999'999'999'999'999;
+
 uint64_t without_sign(int64_t negative) { return uint64_t{0} - uint64_t(negative); }
 
 }  // namespace
@@ -76,12 +77,13 @@ expr integers_between(grammar_builder& b, json_rules& json, std::optional<int64_
   std::pmr::vector<expr> ways(b.memory());
   if (!least || *least < 0) {
     uint64_t smallest = most && *most < 0 ? without_sign(*most) : 1;
-    uint64_t largest = least ? without_sign(*least) : 0;
-    ways.push_back(b.sequence({b.literal("-"), digits.between(smallest, largest, bool(least))}));
+    uint64_t largest = without_sign(least.value_or(std::min(-any_integer, most.value_or(0))));
+    ways.push_back(b.sequence({b.literal("-"), digits.between(smallest, largest)}));
   }
   if (!most || *most >= 0) {
     uint64_t smallest = least && *least > 0 ? uint64_t(*least) : 0;
-    ways.push_back(digits.between(smallest, uint64_t(most.value_or(0)), bool(most)));
+    ways.push_back(digits.between(
+        smallest, uint64_t(most.value_or(std::max(any_integer, least.value_or(0))))));
   }
   return b.either(ways);
 }

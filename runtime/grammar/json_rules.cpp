@@ -74,17 +74,20 @@ expr json_rules::digit(char low, char high) {
 }
 
 expr json_rules::integer() {
-  auto large = b_.sequence({digit('1', '9'), digits()});
+  auto large = b_.sequence({digit('1', '9'), b_.repeat(digit('0', '9'), 0, 17)});
   return b_.sequence({minus(), b_.either({b_.literal("0"), large})});
 }
 
 expr json_rules::magnitude() {
   return once(magnitude_, "a JSON number", [this] {
-    auto whole = b_.either({b_.literal("0"), b_.sequence({digit('1', '9'), digits()})});
+    auto more = b_.repeat(digit('0', '9'), 0, 17);
+    auto whole = b_.either({b_.literal("0"), b_.sequence({digit('1', '9'), more})});
     auto fraction = b_.sequence({b_.literal("."), digits(1)});
     auto e = b_.character({b_.memory(), {{'e', 'e'}, {'E', 'E'}}});
-    auto sign = b_.maybe(b_.character({b_.memory(), {{'+', '+'}, {'-', '-'}}}));
-    return b_.sequence({whole, b_.maybe(fraction), b_.maybe(b_.sequence({e, sign, digits(1)}))});
+    auto power = [this](uint32_t most) { return b_.repeat(digit('0', '9'), 1, most); };
+    auto large = b_.sequence({b_.maybe(b_.literal("+")), power(2)});
+    auto exponent = b_.either({large, b_.sequence({b_.literal("-"), power(3)})});
+    return b_.sequence({whole, b_.maybe(fraction), b_.maybe(b_.sequence({e, exponent}))});
   });
 }
 

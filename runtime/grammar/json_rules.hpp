@@ -9,6 +9,8 @@ namespace lethe {
 /// JSON's own parts as rules, each made when it is first asked for. White space is bounded: at
 /// each place where JSON allows it nothing, a space, or a line feed and up to 32 spaces or tabs;
 /// none before or behind the whole.
+/// Numbers are such that 64 bits or a double can hold them: at most 18 digits before the point, and
+/// exponents of two digits, three below zero.
 class json_rules {
  public:
   using expr = grammar_builder::expr;

@@ -91,9 +91,8 @@ class pattern_parser {
 
   expr group(uint32_t depth) {
     if (depth == limits::grammar_nesting_max) return refuse("groups are nested too deep");
-    if (!took("(?:") && text_.substr(at_).starts_with("(?"))
-      return refuse("look-around, names and flags of groups are not supported");
-    if (now() == '(') ++at_;
+    bool plain = took("(?:") || (!text_.substr(at_).starts_with("(?") && took("("));
+    if (!plain) return refuse("look-around, names and flags of groups are not supported");
     auto inside = alternatives(depth + 1);
     if (!wrong() && !took(")")) refuse("a ( is not closed");
     return inside;
