@@ -37,7 +37,8 @@ constexpr const char* schemas[][2] = {
     {"person", R"({"type":"object","properties":{
       "name":{"type":"string"},"age":{"type":"integer","minimum":0,"maximum":150},
       "email":{"type":"string","format":"email"},"id":{"type":"string","format":"uuid"},
-      "bio":{"type":"string","maxLength":400},"tags":{"type":"array","items":{"type":"string"},"maxItems":8},
+      "bio":{"type":"string","maxLength":400},
+      "tags":{"type":"array","items":{"type":"string"},"maxItems":8},
       "role":{"enum":["admin","user","guest"]},"born":{"type":"string","format":"date"},
       "friends":{"type":"array","items":{"$ref":"#"},"maxItems":3},
       "extra":{"type":"object","additionalProperties":{"type":"number"}}},

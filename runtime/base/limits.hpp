@@ -37,8 +37,8 @@ inline constexpr uint32_t grammar_repeat_max = 10'000;
 inline constexpr uint32_t grammar_nesting_max = 64;     // groups in groups
 inline constexpr uint64_t grammar_steps_max = 1 << 24;  // about 0.1 s of compiling
 // ... and while a token is chosen.
-inline constexpr uint32_t grammar_depth_max = 256;       // rules open inside each other
-inline constexpr uint32_t grammar_stacks_max = 1024;     // ways to go on that are open at once
+inline constexpr uint32_t grammar_depth_max = 256;    // rules open inside each other
+inline constexpr uint32_t grammar_stacks_max = 1024;  // ways to go on that are open at once
 inline constexpr uint64_t grammar_mask_steps_max = 1 << 22;
 
 }  // namespace lethe::limits

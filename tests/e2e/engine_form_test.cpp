@@ -65,7 +65,8 @@ TEST(EngineForm, ChoicesAreWholeJsonAndEndByThemselves) {
   auto e = start(m, small());
   formed f{.make = schema_grammar,
            .text = R"({"type":"object","properties":{
-      "a":{"type":"string","maxLength":9},"b":{"type":"array","items":{"type":"integer","maximum":99},"maxItems":4}},
+      "a":{"type":"string","maxLength":9},
+      "b":{"type":"array","items":{"type":"integer","maximum":99},"maxItems":4}},
       "required":["a","b"]})",
            .choices = 6};
   auto r = ask(*e, f, m.vocab());

@@ -115,7 +115,8 @@ TEST(Schema, IntegersBetween) {
 
 TEST(Schema, ReferencesAlsoRecursiveOnes) {
   constexpr auto tree = R"({"$ref":"#/$defs/n~1ode","$defs":{"n/ode":{"type":"object","properties":{
-      "v":{"type":"integer"},"kids":{"type":"array","items":{"$ref":"#/$defs/n~1ode"}}},"required":["v"]}}})";
+      "v":{"type":"integer"},
+      "kids":{"type":"array","items":{"$ref":"#/$defs/n~1ode"}}},"required":["v"]}}})";
   EXPECT_TRUE(schema_takes(tree, R"({"v":1,"kids":[{"v":2},{"v":3,"kids":[]}]})"));
   EXPECT_FALSE(schema_takes(tree, R"({"kids":[]})"));
   EXPECT_TRUE(schema_takes(R"({"properties":{"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]}}})",
