@@ -49,10 +49,10 @@ TEST(SamplerForm, GreedyTakesTheBestAllowed) {
   for (uint32_t id = 0; id < vocab; ++id) d.logits[id] = float(id);
   for (uint32_t id : {3u, 70u, 131u}) d.allow(id);
   EXPECT_EQ(d.draw({.temperature = 0}).id, 131u);
-  std::vector<logit_bias> bias{{3, 100}, {0, 100}};
+  std::vector<logit_bias> bias{{70, 100}, {199, 100}};
   sampling how{.temperature = 0};
   how.bias = bias;
-  EXPECT_EQ(d.draw(how).id, 3u);
+  EXPECT_EQ(d.draw(how).id, 70u);
 }
 
 TEST(SamplerForm, WhereNothingAllowedIsAboveMinusInfinityTheLowestIdIsTaken) {
