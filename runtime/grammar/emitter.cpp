@@ -11,15 +11,23 @@ void grammar_emitter::emit_all() {
     begins_.push_back(uint32_t(nodes_.size()));
     starts_.push_back(emit(r.body, grammar::end));
     if (from_.failed()) return;
-    // A rule's nodes may be none of its own (the empty text): its character flag needs one.
-    for (uint32_t i = begins_.back(); r.one_character && i < nodes_.size(); ++i)
-      nodes_[i].in_character = true;
+    if (r.one_character) mark_first(starts_.back());
   }
   one_character_.resize(nodes_.size());
   for (uint32_t r = 0; r < rules(); ++r)
     if (from_.rules_[r].one_character) one_character_[starts_[r]] = true;
   for (auto& n : nodes_)
     if (n.op == grammar_op::call) n.other = starts_[n.other];
+}
+
+/// A character's rule has few nodes at its beginning, and no loop there.
+void grammar_emitter::mark_first(uint32_t node) {
+  auto& n = nodes_[node];
+  if (node <= grammar::end || n.begins_character) return;
+  n.begins_character = true;
+  if (n.op != grammar_op::split) return;
+  mark_first(n.next);
+  mark_first(nodes_[node].other);
 }
 
 uint32_t grammar_emitter::rule_of(uint32_t node) const {

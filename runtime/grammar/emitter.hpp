@@ -28,6 +28,7 @@ class grammar_emitter {
  private:
   using builder = grammar_builder;
   uint32_t add(const grammar_node& n);
+  void mark_first(uint32_t node);
   uint32_t bytes(uint8_t low, uint8_t high, uint32_t next) {
     return add({.op = grammar_op::bytes, .low = low, .high = high, .next = next});
   }

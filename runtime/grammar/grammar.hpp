@@ -18,7 +18,9 @@ enum class grammar_op : uint8_t {
 struct grammar_node {
   grammar_op op = grammar_op::split;
   uint8_t low = 0, high = 0;
-  bool in_character = false;  // inside a rule that takes one plain character (token_trie.hpp)
+  /// A rule begins here that takes one plain character (token_trie.hpp): its call knows what
+  /// follows.
+  bool begins_character = false;
   uint32_t next = 0, other = 0;
   /// How many more rules must be open at once to come from here to the rule's end.
   uint16_t height = 0;

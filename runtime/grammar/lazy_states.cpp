@@ -101,7 +101,7 @@ bool lazy_states::follow(way w, state& into) {
     case grammar_op::bytes:
       if (ways_.size() == ways_max) return full_ = true, false;
       if (ways_.size() - into.first == limits::grammar_stacks_max) return many_ = true, false;
-      if (!n.in_character) into.reach = std::max(into.reach, n.reach);
+      if (!n.begins_character) into.reach = std::max(into.reach, n.reach);
       ways_.push_back(w);
       break;
     case grammar_op::split:
@@ -113,7 +113,7 @@ bool lazy_states::follow(way w, state& into) {
       bool last = n.next == grammar::end;  // the callee's end is ours
       if (!last && frames_[w.stack].depth + 1 + callee > limits::grammar_depth_max) break;
       into.run = std::max(into.run, n.run);
-      if (n.run > 0) into.reach = std::max(into.reach, n.reach);
+      if (n.run > 0 && !n.begins_character) into.reach = std::max(into.reach, n.reach);
       uint32_t stack = last ? w.stack : push(w.stack, n.next);
       if (!full_) open(n.other, stack);
       break;

@@ -39,6 +39,14 @@ TEST(GrammarRun, MasksAreTheDefinition) {
     }
 }
 
+TEST(GrammarRun, MasksAreTheDefinitionInsideOfEscapes) {
+  matched m(schema_grammar, R"({"type":"string","maxLength":9})");
+  for (char c : std::string("\"a\\uDabc\\udE00\\n")) {
+    ASSERT_TRUE(m.mask_is_right()) << c;
+    ASSERT_TRUE(m.run().accept(0, {&c, 1})) << c;
+  }
+}
+
 TEST(GrammarRun, ControlTokensAndRowsBeyondTheVocabularyAreNeverAllowed) {
   std::pmr::monotonic_buffer_resource memory;
   auto made = parse_gbnf("root ::= .*", &memory);
