@@ -99,7 +99,7 @@ TEST(GrammarRun, FullTablesAreRenewedWithoutAnyoneNoticing) {
   EXPECT_TRUE(m.run().must_end(0));
 }
 
-TEST(GrammarRun, AWalkThatIsTooLongAllowsNothing) {
+TEST(GrammarRun, AnAmbiguousGrammarOverManyTokensStaysWithinBounds) {
   // Ambiguous everywhere: each byte has hundreds of ways, which are others for each place.
   std::string g = "root ::= (";
   for (int i = 1; i <= 250; ++i)
