@@ -37,8 +37,11 @@ class step_loop {
   void admit(const letter& l);
   bool launch();
   void settle();
+  void prepare_masks();
   void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
   void take_token(request& of, uint32_t choice, std::span<const float> row);
+  /// What the choice's form allows next, its ends included; null when it allows nothing.
+  static const uint64_t* mask_of(request& of, uint32_t choice);
   void stop(request& of, uint32_t choice);
   void end(request& of, uint32_t choice, finish_reason why);
   static void mark_ended(request& r, finish_reason why);
