@@ -12,7 +12,5 @@ bool has_form(const generate_flags& f);
 /// What --json-object, --json-schema, --grammar or --regex asks for, compiled in the request's
 /// memory; nothing where none was given.
 result<std::optional<grammar>> form_of(const generate_flags& f, std::pmr::memory_resource* memory);
-/// Room for compiling the largest that is allowed, and for its states and masks.
-inline constexpr size_t form_bytes_max = size_t{256} << 20;
 
 }  // namespace lethe

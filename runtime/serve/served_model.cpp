@@ -64,9 +64,11 @@ result<std::shared_ptr<const served_model>> served_model::open(const model_optio
   auto weights = load_weights(*model, o.quantize, o.threads, o.progress);
   if (!weights) return weights.why();
   auto stops = own_stop_ids(model->defaults(), &*words);
-  return std::make_shared<const served_model>(
-      served_model{o.name.empty() ? name_from(o.path) : o.name, *std::move(model),
-                   *std::move(words), std::move(chat), *std::move(weights), std::move(stops)});
+  auto made = std::make_shared<served_model>(served_model{
+      o.name.empty() ? name_from(o.path) : o.name, *std::move(model), *std::move(words),
+      std::move(chat), *std::move(weights), nullptr, std::move(stops)});
+  made->trie = std::make_unique<const token_trie>(made->words);
+  return std::shared_ptr<const served_model>(std::move(made));
 }
 
 }  // namespace lethe
