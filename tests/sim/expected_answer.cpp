@@ -27,9 +27,10 @@ namespace {
 using element = simdjson::dom::element;
 
 bool add_event(element e, said_answer& to) {
-  std::string_view code;
-  if (e["error"]["code"].get(code) == simdjson::SUCCESS) {
-    to.error = code;
+  element error;
+  if (e["error"].get(error) == simdjson::SUCCESS) {
+    std::string_view code;
+    to.error = error["code"].get(code) == simdjson::SUCCESS ? code : "uncoded";
     return true;
   }
   simdjson::dom::array choices;
