@@ -58,7 +58,7 @@ void world::begin() {
   page_tokens_ = uint32_t(1) << chance.between(2, 4);
   running_max_ = uint32_t(chance.between(4, 8));
   queue_max_ = uint32_t(chance.between(4, 24));
-  size_ = {.pages = uint32_t(context_ / 4 + chance.between(0, 24)),
+  size_ = {.pages = uint32_t(context_ / 2 + chance.between(0, 24)),
            .depth = uint32_t(chance.between(1, 3))};
   auto config = draw_config(true);
   auto plan = cluster_plan::make(config.get(), machine{.cores = 8, .memory = uint64_t{1} << 34});
@@ -152,7 +152,8 @@ void world::until(const char* what, uint64_t within_ms, Done&& done) {
   uint64_t last = now_us() + within_ms * 1000;
   while (good() && !done()) {
     step();
-    if (now_us() > last) facts_.violated("{} within {} ms of virtual time", what, within_ms);
+    if (now_us() > last)
+      facts_.violated("{} within {} ms of virtual time; {}", what, within_ms, state());
   }
 }
 

@@ -65,6 +65,7 @@ class world {
   void check_admission();
   void check_drains();
   bool converged();
+  std::string state() const;
   bool empty();
   void check_arenas_are_zero();
   // world_storm.cpp: what happens to the cluster

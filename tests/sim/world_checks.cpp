@@ -61,6 +61,19 @@ bool world::converged() {
   return true;
 }
 
+/// What a failure's line says of the cluster.
+std::string world::state() const {
+  const auto& f = known_fleet();
+  std::string text = fmt::format(
+      "{} engines wanted, {} open, {} requests alive, {} known, {} clients wait; engines",
+      f.wanted().size(), facts_.cores.size(), requests_alive_.size(), desk().requests(),
+      face_state().open());
+  for (const auto& [id, e] : f.engines())
+    text += fmt::format(" {}/{}:{}{}", id, e.epoch, int(e.phase), e.surplus ? "-" : "");
+  for (const auto& h : hosts_) text += fmt::format(" {}{}", h.name, h.up ? "" : " is down");
+  return text;
+}
+
 bool world::empty() {
   return facts_.cores.empty() && requests_alive_.empty() && face_state().open() == 0 &&
          desk().requests() == 0 && known_fleet().engines().empty();
