@@ -51,8 +51,10 @@ void directory_state::engine_said(const wire<schema::EngineState>& m) {
     uint16_t id = r.getSlot();
     auto handle = sender_of<engine_actor>(self_);
     bool failed = r.getPhase() == schema::Phase::FAILED;
-    if (failed) fleet_->engine_ended(id, r.getEpoch(), r.getReason(), now());
-    if (!failed && !fleet_->engine_said(id, r.getEpoch(), r.getPhase(), now())) return;
+    // One that was replaced must not pass for its successor, whom a drain would then miss.
+    bool ours = failed ? fleet_->engine_ended(id, r.getEpoch(), r.getReason(), now())
+                       : fleet_->engine_said(id, r.getEpoch(), r.getPhase(), now());
+    if (!ours) return;
     auto& known = engines_[id];
     if (!known.handle || known.epoch != r.getEpoch()) self_->monitor(handle);
     known = {handle, r.getEpoch(), m};

@@ -23,6 +23,8 @@ class scheduler_state {
   void leave(const wire<schema::Leave>& m);
   caf::result<wire<schema::Loads>> loads(const wire<schema::LoadsAsk>& m);
   void down(const caf::down_msg& d);
+  /// For the simulation's checks.
+  const admission& desk() const { return desk_; }
 
  private:
   struct member {

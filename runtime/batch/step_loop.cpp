@@ -12,22 +12,26 @@ request_ask ask_of(const request& r, uint64_t id) {
           .prompt_logits = r.wants_prompt_logprobs()};
 }
 
+step_loop::turned step_loop::turn() {
+  read_inbox();
+  for (uint64_t id : take_gone(planner_)) forget(id);
+  while (!dead_ && launch()) {
+  }
+  if (!flights_.empty()) {
+    prepare_masks();
+    settle();
+    return turned::settled;
+  }
+  return stopping_ && requests_.empty() ? turned::over : turned::idle;
+}
+
 void step_loop::run() {
   show();
   while (true) {
     uint32_t seen = box.arrived();
-    read_inbox();
-    for (uint64_t id : take_gone(planner_)) forget(id);
-    while (!dead_ && launch()) {
-    }
-    if (!flights_.empty()) {
-      prepare_masks();
-      settle();
-    } else if (stopping_ && requests_.empty()) {
-      return;
-    } else {
-      box.wait(seen);
-    }
+    turned did = turn();
+    if (did == turned::over) return;
+    if (did == turned::idle) box.wait(seen);
   }
 }
 

@@ -10,18 +10,22 @@
 
 namespace lethe {
 
-/// Plans, hands steps to the ranks, samples, tells requests. One thread runs it; others write to
-/// `box` and read `board`.
+/// Plans, hands steps to the ranks, samples, tells requests. One thread runs it, or turns it step
+/// by step; others write to `box` and read `board`.
 class step_loop {
  public:
-  step_loop(planner_state planner, std::unique_ptr<grid> ranks, step_buffers buffers,
+  step_loop(planner_state planner, std::unique_ptr<step_ranks> ranks, step_buffers buffers,
             uint32_t vocab)
       : planner_(std::move(planner)),
         ranks_(std::move(ranks)),
         buffers_(std::move(buffers)),
         vocab_(vocab) {}
 
-  /// Until shutdown was asked and everything is wiped.
+  /// settled: a step is complete. idle: there is nothing to do until a letter comes. over: shutdown
+  /// was asked and everything is wiped.
+  enum class turned : uint8_t { settled, idle, over };
+  turned turn();
+  /// Turns until it is over.
   void run();
 
   inbox box;
@@ -29,8 +33,10 @@ class step_loop {
   /// Requests submitted and not gone.
   std::atomic<uint32_t> outstanding{0};
 
-  const grid& ranks() const { return *ranks_; }
+  const step_ranks& ranks() const { return *ranks_; }
   const step_buffers& buffers() const { return buffers_; }
+  /// For whoever turns it.
+  const planner_state& planner() const { return planner_; }
 
  private:
   void read_inbox();
@@ -52,7 +58,7 @@ class step_loop {
   void show();
 
   planner_state planner_;
-  std::unique_ptr<grid> ranks_;
+  std::unique_ptr<step_ranks> ranks_;
   step_buffers buffers_;
   uint32_t vocab_;
   std::unordered_map<uint64_t, request*> requests_;
