@@ -198,6 +198,18 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
   return {};
 }
 
+void api_request::add_choice(request& part, uint32_t choice, stop_matcher stops) {
+  const api_ask& a = state_->ask;
+  auto* memory = &state_->pool;
+  bool tools = a.call == api_call::chat && a.tools && !a.tools_forbidden &&
+               by_.model->chat->tools != tool_format::none;
+  std::span<const uint32_t> marks;
+  if (tools) marks = by_.model->tool_marks;
+  spoken s{&part, choice, answer_text(&by_.model->words, std::move(stops), memory, marks), {}};
+  if (tools) s.tools.emplace(by_.model->chat->tools, memory);
+  state_->choices.push_back(std::move(s));
+}
+
 api_refusal api_request::submit_all(const std::shared_ptr<request_watcher>& watcher) {
   api_ask& a = state_->ask;
   auto* memory = &state_->pool;
@@ -208,9 +220,7 @@ api_refusal api_request::submit_all(const std::shared_ptr<request_watcher>& watc
   for (uint32_t i = 0; i < prompts; ++i)
     if (auto why = add_prompt(i, watcher)) return why;
   for (const auto& part : parts_)
-    for (uint32_t c = 0; c < a.choices; ++c)
-      state_->choices.push_back(
-          {part.get(), c, answer_text(&by_.model->words, matcher->fork(memory), memory)});
+    for (uint32_t c = 0; c < a.choices; ++c) add_choice(*part, c, matcher->fork(memory));
   for (const auto& part : parts_)
     if (auto ok = by_.serving->submit(*part); !ok) {
       cancel();
