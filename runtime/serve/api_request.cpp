@@ -157,6 +157,11 @@ sampling how_of(const api_ask& a, const generation_defaults& defaults) {
   return how;
 }
 
+/// What is wrong with it begins with the parameter's name.
+api_error wrong_sampling(const error& why) {
+  return wrong_param(why.text.substr(0, why.text.find(' ')), "{}", why.text);
+}
+
 size_t part_bytes(const api_ask& a, size_t prompt_tokens, uint32_t max_tokens) {
   size_t per_token = 64 + size_t{a.logprobs} * sizeof(token_logprob);
   size_t answer = size_t{a.choices} * max_tokens * per_token;
@@ -191,8 +196,9 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
                    .choices = a.choices,
                    .how = how_of(a, by_.model->model.defaults()),
                    .stop_ids = stop_ids};
-  if (auto ok = r.ask(ask, by_.model->model.shape().vocab); !ok)
-    return api_error{.message = ok.why().text};
+  uint32_t vocab = by_.model->model.shape().vocab;
+  if (auto ok = check_sampling(ask.how, vocab); !ok) return wrong_sampling(ok.why());
+  if (auto ok = r.ask(ask, vocab); !ok) return wrong_param(param, "{}", ok.why().text);
   if (auto ok = by_.serving->fits(r); !ok) return api_error{.message = ok.why().text};
   r.watch(watcher);
   return {};
