@@ -61,7 +61,7 @@ void connection::refuse(int status) {
 void connection::flush() {
   if (writing_ || dead()) return;
   if (queue_.empty()) {
-    if (ended_) answered();  // the end came alone, after all bytes had gone
+    if (ended_) answered();  // its end came after its last byte was out
     return;
   }
   slices_.clear();
@@ -97,8 +97,7 @@ void connection::wrote(size_t blocks) {
   }
   queued_ -= credit;
   if (credit > 0 && id_ != 0) s_.handler.drained(id_, credit);
-  if (!queue_.empty()) return flush();
-  if (ended_) answered();
+  flush();
 }
 
 void connection::answered() {
