@@ -29,6 +29,9 @@ int main(int argc, char** argv) {
   lethe::add_config(app, exit_code);
   lethe::add_keys(app, exit_code);
   lethe::add_up(app, exit_code);
+  lethe::add_status(app, exit_code);
+  lethe::add_changes(app, exit_code);
+  lethe::add_engine_process(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "actors/cli/ask.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cluster/cluster_node.hpp"
 #include "runtime/config/quantity.hpp"
@@ -13,12 +14,6 @@ namespace lethe {
 namespace {
 
 using steady = std::chrono::steady_clock;
-
-const char* word_of(schema::Phase p) {
-  constexpr const char* words[] = {"waiting",  "starting", "loading", "ready",
-                                   "draining", "gone",     "failed",  "parked"};
-  return size_t(p) < std::size(words) ? words[size_t(p)] : "?";
-}
 
 /// Signals are taken by the loop below and by nothing else; threads inherit the mask.
 sigset_t block_signals() {

@@ -2,6 +2,7 @@
 
 #include "actors/cluster/directory.hpp"
 #include "actors/cluster/face.hpp"
+#include "actors/cluster/node_keys.hpp"
 #include "actors/cluster/scheduler.hpp"
 #include "actors/cluster/thread_house.hpp"
 #include "runtime/base/mapped_file.hpp"
@@ -9,30 +10,6 @@
 namespace lethe {
 
 namespace {
-
-trace_mode mode_of(schema::TraceMode m) {
-  switch (m) {
-    case schema::TraceMode::OFF:
-      return trace_mode::off;
-    case schema::TraceMode::ALL:
-      return trace_mode::all;
-    case schema::TraceMode::ALLOWED:
-      break;
-  }
-  return trace_mode::allowed;
-}
-
-/// What says nothing of a single token: not pieces of answers, nor the credit for them.
-std::vector<uint64_t> allowed_types() {
-  return {capnp::typeId<schema::Place>(),       capnp::typeId<schema::Placed>(),
-          capnp::typeId<schema::Submit>(),      capnp::typeId<schema::Cancel>(),
-          capnp::typeId<schema::Release>(),     capnp::typeId<schema::Lost>(),
-          capnp::typeId<schema::EngineState>(), capnp::typeId<schema::Adopted>(),
-          capnp::typeId<schema::Drain>(),       capnp::typeId<schema::Join>(),
-          capnp::typeId<schema::Joined>(),      capnp::typeId<schema::StartEngine>(),
-          capnp::typeId<schema::KillEngine>(),  capnp::typeId<schema::EngineEnded>(),
-          capnp::typeId<schema::Leave>()};
-}
 
 /// Paths absolute, as every host reads them.
 cluster_config absolute(const cluster_config& from) {
@@ -71,24 +48,43 @@ result<void> cluster_node::begin(const checked_config& config, const std::string
   name_ = c.getName();
   host_ = host;
   leads_ = config.layout.hosts.front().name == host;
-  trace_ = std::make_unique<tracer>(tracer_config{.mode = mode_of(c.getTrace().getMode()),
-                                                  .records = c.getTrace().getRecords(),
-                                                  .allowed_types = allowed_types()});
-  auto made = node_config::make({.heartbeat_ms = c.getHealth().getHeartbeatMs(),
-                                 .lost_after_ms = c.getHealth().getLostAfterMs()});
+  separate_ = c.getEngines().getProcesses() == schema::Processes::SEPARATE;
+  trace_ = std::make_unique<tracer>(trace_config_of(c.getTrace()));
+  if (auto ok = begin_network(config); !ok) return ok.why();
+  if (leads_) {
+    if (auto ok = begin_leader(config); !ok) return ok.why();
+    if (auto ok = begin_face(config); !ok) return ok.why();
+  } else {
+    follower_ = std::thread([this] { follow_leader(); });
+  }
+  auto control =
+      control_server::start(leads_ ? name_ : name_ + "-" + host_, [this](const auto& what) {
+        auto answer = ask(what);
+        if (answer) return *std::move(answer);
+        return pack<schema::ControlAnswer>({}, [&](auto b) { b.setRefused(answer.why().text); });
+      });
+  if (!control) return control.why();
+  control_ = *std::move(control);
+  return {};
+}
+
+/// No network where nobody else is.
+result<void> cluster_node::begin_network(const checked_config& config) {
+  auto c = config.config.get();
+  node_options options{.heartbeat_ms = c.getHealth().getHeartbeatMs(),
+                       .lost_after_ms = c.getHealth().getLostAfterMs()};
+  if (config.layout.hosts.size() > 1 || separate_) {
+    auto keys = keys_for(config, host_);
+    if (!keys) return keys.why();
+    options.tls = tls_ = *std::move(keys);
+  }
+  auto made = node_config::make(options);
   if (!made) return made.why();
   config_ = *std::move(made);
   sys_ = std::make_unique<caf::actor_system>(*config_);
-  if (auto ok = begin_leader(config); !ok) return ok.why();
-  begin_supervisor();
-  if (auto ok = begin_face(config); !ok) return ok.why();
-  auto control = control_server::start(name_, [this](const wire<schema::ControlAsk>& what) {
-    auto answer = ask(what);
-    if (answer) return *std::move(answer);
-    return pack<schema::ControlAnswer>({}, [&](auto b) { b.setRefused(answer.why().text); });
-  });
-  if (!control) return control.why();
-  control_ = *std::move(control);
+  auto hosts = c.getHosts();
+  at_ = {.address = config.layout.hosts.front().address,
+         .port = hosts.size() > 0 ? hosts[0].getPort() : uint16_t{0}};
   return {};
 }
 
@@ -100,16 +96,52 @@ result<void> cluster_node::begin_leader(const checked_config& config) {
                            directory_events{.down = [this] { ended_ = true; }});
   actors_.push_back(caf::actor_cast<caf::actor>(scheduler_));
   actors_.push_back(caf::actor_cast<caf::actor>(directory_));
+  if (tls_) {
+    auto port = publish(*sys_, directory_, at_.address, at_.port);
+    if (!port) return port.why();
+    at_.port = *port;
+  }
+  actors_.push_back(begin_supervisor(directory_));
   return {};
 }
 
-void cluster_node::begin_supervisor() {
-  supervisor_setup setup{.host = host_,
-                         .has = machine::here(),
-                         .house = std::make_shared<thread_house>(*sys_, trace_.get()),
-                         .trace = trace_.get()};
-  actors_.push_back(
-      caf::actor_cast<caf::actor>(sys_->spawn(supervisor, std::move(setup), directory_)));
+caf::actor cluster_node::begin_supervisor(const directory_actor& directory) {
+  supervisor_setup setup{.host = host_, .has = machine::here(), .trace = trace_.get()};
+  if (separate_)
+    setup.house = std::make_shared<process_house>(at_, *tls_);
+  else
+    setup.house = std::make_shared<thread_house>(*sys_, trace_.get());
+  if (!leads_) setup.left = [this] { ended_ = true; };
+  return caf::actor_cast<caf::actor>(sys_->spawn(supervisor, std::move(setup), directory));
+}
+
+/// A host that doesn't lead: finds the leader, serves it until it is lost, and again.
+void cluster_node::follow_leader() {
+  caf::scoped_actor self(*sys_);
+  while (!stopping_) {
+    if (auto found = connect(*sys_, at_.address, at_.port)) {
+      {
+        std::lock_guard guard(lock_);
+        directory_ = *found;
+      }
+      auto own = begin_supervisor(*found);
+      self->monitor(own);
+      bool lost = false;
+      while (!lost && !stopping_)
+        self->receive([&](const caf::down_msg&) { lost = true; },
+                      caf::after(std::chrono::milliseconds(100)) >> [] {});
+      caf::anon_send_exit(own, caf::exit_reason::user_shutdown);
+      std::lock_guard guard(lock_);
+      directory_ = nullptr;
+    }
+    for (int i = 0; i < 5 && !stopping_; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+bool cluster_node::joined() const {
+  std::lock_guard guard(lock_);
+  return bool(directory_);
 }
 
 result<void> cluster_node::begin_face(const checked_config& config) {
@@ -134,15 +166,23 @@ result<void> cluster_node::begin_face(const checked_config& config) {
 }
 
 result<wire<schema::ControlAnswer>> cluster_node::ask(const wire<schema::ControlAsk>& what) {
+  directory_actor directory;
+  {
+    std::lock_guard guard(lock_);
+    directory = directory_;
+  }
+  if (!directory) return fail("{}:{}: the leading host is not reached", at_.address, at_.port);
   caf::scoped_actor self(*sys_);
   result<wire<schema::ControlAnswer>> said = fail("the directory does not answer");
-  self->request(directory_, std::chrono::seconds(30), what)
+  self->request(directory, std::chrono::seconds(30), what)
       .receive([&](const wire<schema::ControlAnswer>& m) { said = m; }, [](caf::error&) {});
   return said;
 }
 
 cluster_node::~cluster_node() {
   control_.reset();
+  stopping_ = true;
+  if (follower_.joinable()) follower_.join();
   if (http_) {
     http_->stop_accepting();
     for (int i = 0; i < 200 && http_->numbers().connections > 0; ++i)

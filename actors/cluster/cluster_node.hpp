@@ -3,6 +3,7 @@
 #include "actors/cluster/control_socket.hpp"
 #include "actors/cluster/face_queue.hpp"
 #include "actors/cluster/node.hpp"
+#include "actors/cluster/process_house.hpp"
 #include "actors/cluster/supervisor.hpp"
 #include "runtime/config/check_config.hpp"
 #include "runtime/trace/tracer.hpp"
@@ -29,7 +30,7 @@ class cluster_node {
   /// The directory has said that everything has left.
   bool ended() const { return ended_; }
   bool leads() const { return leads_; }
-  /// Not the leader: tries to reach it, every now and then. True while it is reached.
+  /// False while a host that doesn't lead has not reached the one that does.
   bool joined() const;
 
  private:
@@ -37,10 +38,14 @@ class cluster_node {
   result<void> begin(const checked_config& config, const std::string& host);
   result<void> begin_leader(const checked_config& config);
   result<void> begin_face(const checked_config& config);
-  void begin_supervisor();
+  result<void> begin_network(const checked_config& config);
+  caf::actor begin_supervisor(const directory_actor& directory);
+  void follow_leader();
 
   std::string name_, host_;
-  bool leads_ = false;
+  bool leads_ = false, separate_ = false;
+  directory_address at_;
+  std::optional<node_tls> tls_;
   std::unique_ptr<tracer> trace_;
   std::unique_ptr<node_config> config_;
   std::unique_ptr<caf::actor_system> sys_;
@@ -51,7 +56,9 @@ class cluster_node {
   std::vector<caf::actor> actors_;
   directory_actor directory_;
   scheduler_actor scheduler_;
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> ended_{false}, stopping_{false};
+  mutable std::mutex lock_;  // of directory_, which a follower finds and loses
+  std::thread follower_;
 };
 
 }  // namespace lethe

@@ -51,8 +51,10 @@ void directory_state::engine_said(const wire<schema::EngineState>& m) {
     uint16_t id = r.getSlot();
     auto handle = sender_of<engine_actor>(self_);
     bool failed = r.getPhase() == schema::Phase::FAILED;
-    if (failed) fleet_->engine_ended(id, r.getEpoch(), r.getReason(), now());
-    if (!failed && !fleet_->engine_said(id, r.getEpoch(), r.getPhase(), now())) return;
+    // One that was replaced must not pass for its successor, whom a drain would then miss.
+    bool ours = failed ? fleet_->engine_ended(id, r.getEpoch(), r.getReason(), now())
+                       : fleet_->engine_said(id, r.getEpoch(), r.getPhase(), now());
+    if (!ours) return;
     auto& known = engines_[id];
     if (!known.handle || known.epoch != r.getEpoch()) self_->monitor(handle);
     known = {handle, r.getEpoch(), m};
@@ -95,7 +97,6 @@ void directory_state::act() {
 
 void directory_state::obey(const fleet_order& order) {
   auto host = hosts_.find(order.host);
-  auto engine = engines_.find(order.id);
   switch (order.kind) {
     case fleet_order::what::start: {
       if (host == hosts_.end()) return;
@@ -105,12 +106,11 @@ void directory_state::obey(const fleet_order& order) {
       return self_->send(host->second.handle, start);
     }
     case fleet_order::what::drain: {
-      if (engine == engines_.end()) return;
       auto drain = clerk_.write<schema::Drain>(0, [&](schema::Drain::Builder b) {
         b.setSlot(order.id);
         b.setEpoch(order.epoch);
       });
-      return self_->send(engine->second.handle, drain);
+      return self_->send(scheduler_, drain);
     }
     case fleet_order::what::kill: {
       if (host == hosts_.end()) return;
@@ -278,9 +278,56 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
 }
 
 caf::result<wire<schema::ControlAnswer>> directory_state::traces() {
+  auto all = std::make_shared<gathering>();
+  all->reply = self_->make_response_promise<answer>();
   // One actor of each process answers for all of it.
-  std::map<uint32_t, caf::actor> processes;
-  return refused("not yet");
+  std::map<uint32_t, std::string> asked;
+  for (const auto& [host, one] : hosts_)
+    if (asked.emplace(one.pid, host).second) ask_traces(all, one.handle, host);
+  for (const auto& [id, known] : engines_) {
+    uint32_t pid = 0;
+    auto read = unpack(known.state, [&](schema::EngineState::Reader r) { pid = r.getPid(); });
+    auto instance = fleet_->engines().find(id);
+    if (!read || instance == fleet_->engines().end() || !instance->second.alive()) continue;
+    if (asked.emplace(pid, instance->second.place.host).second)
+      ask_traces(all, known.handle, instance->second.place.host);
+  }
+  return all->reply;
+}
+
+/// The process's clock was read about half way between asking and hearing.
+template <class Handle>
+void directory_state::ask_traces(const std::shared_ptr<gathering>& all, const Handle& whom,
+                                 const std::string& host) {
+  uint64_t asked = clerk_.now_ns();
+  ++all->waiting;
+  auto ask = clerk_.write<schema::TraceAsk>(0, [](auto) {});
+  self_->request(whom, std::chrono::seconds(5), ask)
+      .then(
+          [this, all, asked, host](const answer& m) {
+            all->heard.push_back({m, asked, clerk_.now_ns(), host});
+            if (--all->waiting == 0) deliver_traces(*all);
+          },
+          [this, all](caf::error&) {
+            if (--all->waiting == 0) deliver_traces(*all);
+          });
+}
+
+void directory_state::deliver_traces(gathering& all) {
+  all.reply.deliver(clerk_.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
+    auto list = b.initTrace(uint32_t(all.heard.size()));
+    for (uint32_t i = 0; i < all.heard.size(); ++i) {
+      const auto& h = all.heard[i];
+      auto read = unpack(h.said, [&](schema::ControlAnswer::Reader r) {
+        if (!r.isTrace() || r.getTrace().size() != 1) return;
+        list.setWithCaveats(i, r.getTrace()[0]);
+        list[i].setHost(h.host);
+        list[i].setOffsetNs(int64_t(h.asked_ns / 2 + h.heard_ns / 2) - int64_t(list[i].getNowNs()));
+        list[i].setErrorNs((h.heard_ns - h.asked_ns) / 2);
+      });
+      if (!read) list[i].setHost(h.host);
+    }
+  }));
 }
 
 directory_actor::behavior_type directory(directory_actor::stateful_pointer<directory_state> self,

@@ -26,6 +26,8 @@ class directory_state {
   caf::result<wire<schema::ControlAnswer>> control(const wire<schema::ControlAsk>& m);
   void on_tick();
   void down(const caf::down_msg& d);
+  /// For the simulation's checks.
+  const fleet& known() const { return *fleet_; }
 
  private:
   struct member {
@@ -55,7 +57,22 @@ class directory_state {
   answer leave(schema::Down how);
   caf::result<answer> status();
   void write_status(schema::Status::Builder b, schema::Loads::Reader loads);
+  /// Answers of all processes on their way to one asker.
+  struct gathering {
+    struct one {
+      answer said;
+      uint64_t asked_ns, heard_ns;
+      std::string host;
+    };
+    promise reply;
+    size_t waiting = 0;
+    std::vector<one> heard;
+  };
   caf::result<answer> traces();
+  template <class Handle>
+  void ask_traces(const std::shared_ptr<gathering>& all, const Handle& whom,
+                  const std::string& host);
+  void deliver_traces(gathering& all);
 
   directory_actor::stateful_pointer<directory_state> self_ = nullptr;
   clerk clerk_;

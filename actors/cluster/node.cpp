@@ -1,17 +1,52 @@
 #include "actors/cluster/node.hpp"
 
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <caf/io/all.hpp>
 #include <caf/openssl/all.hpp>
+
+#include "runtime/base/mapped_file.hpp"
+#include "runtime/crypto/certificate.hpp"
 
 namespace lethe {
 
 namespace {
 
-result<void> check_readable(const std::filesystem::path& file) {
-  if (::access(file.c_str(), R_OK) == 0) return {};
-  return fail(
-      "{}: cannot be read; without it any peer would be trusted. `lethe keys init` makes it",
-      file.string());
+constexpr size_t pem_bytes_max = size_t{1} << 20;
+
+/// CAF would find out in a thread of its own, and go on without a network.
+result<void> check_keys(const node_tls& tls) {
+  std::string texts[3];
+  const std::filesystem::path* files[] = {&tls.certificate, &tls.key, &tls.authority};
+  for (int i = 0; i < 3; ++i) {
+    auto text = read_text(*files[i], pem_bytes_max);
+    if (!text) return fail("{}; `lethe keys init` makes it", text.why().text);
+    texts[i] = *std::move(text);
+  }
+  if (auto own = identity_of(texts[0], texts[1]); !own)
+    return fail("{}: {}", tls.certificate.string(), own.why().text);
+  return {};
+}
+
+result<void> check_reachable(const std::string& address, uint16_t port) {
+  addrinfo hints{.ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
+    return fail("{}: there is no such address", address);
+  int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  ::connect(fd, found->ai_addr, found->ai_addrlen);
+  ::freeaddrinfo(found);
+  pollfd p{.fd = fd, .events = POLLOUT, .revents = 0};
+  int failed = 0;
+  socklen_t size = sizeof failed;
+  bool good = ::poll(&p, 1, 1000) == 1 &&
+              ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size) == 0 && failed == 0;
+  ::close(fd);
+  if (good) return {};
+  return fail("{}:{}: nobody listens, or packets are lost on the way", address, port);
 }
 
 }  // namespace
@@ -25,8 +60,7 @@ result<std::unique_ptr<node_config>> node_config::make(const node_options& o) {
   c->set("middleman.heartbeat-interval", caf::timespan{std::chrono::milliseconds(o.heartbeat_ms)});
   c->set("middleman.connection-timeout", caf::timespan{std::chrono::milliseconds(o.lost_after_ms)});
   if (!o.tls) return c;
-  for (const auto& file : {o.tls->certificate, o.tls->key, o.tls->authority})
-    if (auto ok = check_readable(file); !ok) return ok.why();
+  if (auto ok = check_keys(*o.tls); !ok) return ok.why();
   c->openssl_certificate = o.tls->certificate.string();
   c->openssl_key = o.tls->key.string();
   c->openssl_cafile = o.tls->authority.string();
@@ -49,6 +83,8 @@ result<uint16_t> publish(caf::actor_system& sys, const directory_actor& who,
 result<directory_actor> connect(caf::actor_system& sys, const std::string& address, uint16_t port) {
   if (!sys.openssl_manager().authentication_enabled())
     return fail("tls: the peer would not be verified; no connection is made");
+  // CAF's own connect waits for minutes where packets are dropped.
+  if (auto ok = check_reachable(address, port); !ok) return ok.why();
   auto found = caf::openssl::remote_actor<directory_actor>(sys, address, port);
   if (!found) return fail("{}:{}: {}", address, port, sys.render(found.error()));
   return *found;

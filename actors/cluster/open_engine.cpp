@@ -22,6 +22,30 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
           .default_max_tokens = b.getDefaultMaxTokens()};
 }
 
+trace_mode mode_of(schema::TraceMode m) {
+  switch (m) {
+    case schema::TraceMode::OFF:
+      return trace_mode::off;
+    case schema::TraceMode::ALL:
+      return trace_mode::all;
+    case schema::TraceMode::ALLOWED:
+      break;
+  }
+  return trace_mode::allowed;
+}
+
+/// What says nothing of a single token: not pieces of answers, nor the credit for them.
+std::vector<uint64_t> allowed_types() {
+  return {capnp::typeId<schema::Place>(),       capnp::typeId<schema::Placed>(),
+          capnp::typeId<schema::Submit>(),      capnp::typeId<schema::Cancel>(),
+          capnp::typeId<schema::Release>(),     capnp::typeId<schema::Lost>(),
+          capnp::typeId<schema::EngineState>(), capnp::typeId<schema::Adopted>(),
+          capnp::typeId<schema::Drain>(),       capnp::typeId<schema::Join>(),
+          capnp::typeId<schema::Joined>(),      capnp::typeId<schema::StartEngine>(),
+          capnp::typeId<schema::KillEngine>(),  capnp::typeId<schema::EngineEnded>(),
+          capnp::typeId<schema::Leave>()};
+}
+
 /// Of the program that runs; receipts carry it.
 hash32 program_digest() {
   auto file = mapped_file::open("/proc/self/exe");
@@ -50,6 +74,11 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec,
   auto serving = engine::start((*opened)->weights->weights(), config_of(spec));
   if (!serving) return serving.why();
   return opened_engine{*std::move(opened), *std::move(serving)};
+}
+
+tracer_config trace_config_of(schema::Trace::Reader t) {
+  return {
+      .mode = mode_of(t.getMode()), .records = t.getRecords(), .allowed_types = allowed_types()};
 }
 
 engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<engine_opener> opener,

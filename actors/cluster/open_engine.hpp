@@ -19,6 +19,9 @@ class engine_opener {
   std::map<std::string, std::weak_ptr<const served_model>> models_;
 };
 
+/// How much a process records.
+tracer_config trace_config_of(schema::Trace::Reader t);
+
 /// The setup of a real engine; `spec` is copied.
 engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<engine_opener> opener,
                       tracer* trace);

@@ -6,13 +6,14 @@
 #include <ctime>
 #include <new>
 
+#include "runtime/api/compile_form.hpp"
 #include "runtime/base/limits.hpp"
 
 namespace lethe {
 
 namespace {
 
-constexpr size_t arena_bytes_least = size_t{64} << 20;  // reserved, not committed
+constexpr size_t arena_bytes_least = size_t{320} << 20;  // reserved, not committed
 
 const api_error too_large{
     .status = 413, .code = "request_too_large", .message = "the request does not fit its memory"};
@@ -165,7 +166,8 @@ api_error wrong_sampling(const error& why) {
 size_t part_bytes(const api_ask& a, size_t prompt_tokens, uint32_t max_tokens) {
   size_t per_token = 64 + size_t{a.logprobs} * sizeof(token_logprob);
   size_t answer = size_t{a.choices} * max_tokens * per_token;
-  return (size_t{16} << 20) + prompt_tokens * 64 + answer;
+  size_t form = a.form == answer_form::text ? 0 : form_bytes_max;
+  return (size_t{16} << 20) + prompt_tokens * 64 + answer + form;
 }
 
 }  // namespace
@@ -196,6 +198,9 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
                    .choices = a.choices,
                    .how = how_of(a, by_.model->model.defaults()),
                    .stop_ids = stop_ids};
+  std::optional<grammar> rules;
+  if (auto why = compile_form(a, rules)) return why;
+  if (rules) ask.form = {&*rules, by_.model->trie.get()};
   uint32_t vocab = by_.model->model.shape().vocab;
   if (auto ok = check_sampling(ask.how, vocab); !ok) return wrong_sampling(ok.why());
   if (auto ok = r.ask(ask, vocab); !ok) return wrong_param(param, "{}", ok.why().text);

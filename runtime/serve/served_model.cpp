@@ -72,9 +72,11 @@ result<std::shared_ptr<const served_model>> served_model::open(const model_optio
   if (!weights) return weights.why();
   auto marks = tool_mark_ids(chat ? chat->tools : tool_format::none, *words);
   auto stops = own_stop_ids(model->defaults(), &*words);
-  return std::make_shared<const served_model>(served_model{
+  auto made = std::make_shared<served_model>(served_model{
       o.name.empty() ? name_from(o.path) : o.name, *std::move(model), *std::move(words),
-      std::move(chat), *std::move(weights), std::move(marks), std::move(stops)});
+      std::move(chat), *std::move(weights), nullptr, std::move(marks), std::move(stops)});
+  made->trie = std::make_unique<const token_trie>(made->words);
+  return std::shared_ptr<const served_model>(std::move(made));
 }
 
 }  // namespace lethe

@@ -1,0 +1,37 @@
+#include <charconv>
+
+#include "actors/cli/commands.hpp"
+#include "actors/cluster/process_house.hpp"
+
+namespace lethe {
+
+namespace {
+
+std::optional<directory_address> address_of(const std::string& text) {
+  size_t colon = text.rfind(':');
+  if (colon == text.npos) return {};
+  directory_address at{.address = text.substr(0, colon)};
+  const char* end = text.data() + text.size();
+  auto [rest, wrong] = std::from_chars(text.data() + colon + 1, end, at.port);
+  if (wrong != std::errc() || rest != end) return {};
+  return at;
+}
+
+}  // namespace
+
+/// What `lethe up` starts; not shown in the help.
+void add_engine_process(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("engine-process", "")->group("");
+  auto directory = std::make_shared<std::string>();
+  auto tls = std::make_shared<node_tls>();
+  command->add_option("--directory", *directory)->required();
+  command->add_option("--certificate", tls->certificate)->required();
+  command->add_option("--key", tls->key)->required();
+  command->add_option("--authority", tls->authority)->required();
+  command->callback([=, &exit_code] {
+    auto at = address_of(*directory);
+    exit_code = at ? run_engine_process(*at, *tls) : refuse("--directory must be ADDRESS:PORT");
+  });
+}
+
+}  // namespace lethe
