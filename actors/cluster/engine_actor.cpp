@@ -147,9 +147,9 @@ void engine_state::on_tick() {
   self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
                       tick::value);
   if (auto health = serving().health(); !health) {
-    if (!draining_) say(schema::Phase::FAILED, health.why().text);
-    draining_ = true;  // what runs ends as failed
-    end_when_empty();
+    if (draining_) return end_when_empty();  // what runs ends as failed
+    say(schema::Phase::FAILED, health.why().text);
+    leave();  // the scheduler tells every client: nobody reads on
   }
 }
 
