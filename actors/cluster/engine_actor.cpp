@@ -147,9 +147,9 @@ void engine_state::on_tick() {
   self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
                       tick::value);
   if (auto health = serving().health(); !health) {
-    if (draining_) return end_when_empty();  // what runs ends as failed
+    // As if it had been killed: the scheduler tells every client, every request cancels itself.
     say(schema::Phase::FAILED, health.why().text);
-    leave();  // the scheduler tells every client: nobody reads on
+    self_->quit(caf::exit_reason::user_shutdown);
   }
 }
 
