@@ -94,7 +94,7 @@ struct TraceRecords {
     receiver @4 :UInt64;
     type @5 :UInt64;      # the schema's id
     bytes @6 :UInt32;
-    queuedNs @7 :UInt64;
+    queuedNs @7 :Int64;   # since it was sent, on the sender's clock: across hosts it may be below 0
     handledNs @8 :UInt64;
   }
 }

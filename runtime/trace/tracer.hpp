@@ -16,7 +16,8 @@ struct trace_record {
   uint64_t trace = 0, lamport = 0;
   uint64_t sender = 0, receiver = 0;
   uint64_t type = 0;  // the schema's id
-  uint64_t queued_ns = 0, handled_ns = 0;
+  int64_t queued_ns = 0;  // since it was sent, by two clocks: across hosts it may be below 0
+  uint64_t handled_ns = 0;
   uint32_t bytes = 0;
 };
 
