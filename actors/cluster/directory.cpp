@@ -1,5 +1,7 @@
 #include "actors/cluster/directory.hpp"
 
+#include "runtime/trace/trace_limits.hpp"
+
 namespace lethe {
 
 namespace {

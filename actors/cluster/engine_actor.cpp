@@ -2,6 +2,7 @@
 
 #include "actors/cluster/process.hpp"
 #include "runtime/arena/arena.hpp"
+#include "runtime/trace/trace_limits.hpp"
 
 namespace lethe {
 

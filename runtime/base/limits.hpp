@@ -38,8 +38,6 @@ inline constexpr uint64_t template_steps_max = 10'000'000;
 
 inline constexpr size_t answer_bytes_max = size_t{32} << 10;      // a sealed chunk and its frame
 inline constexpr size_t control_bytes_max = size_t{64} << 20;     // records of a process
-inline constexpr size_t trace_records_max = control_bytes_max / 128;  // of all processes; 72 each
-inline constexpr size_t recording_bytes_max = control_bytes_max + 4096;  // what was gathered
 inline constexpr size_t control_ask_bytes_max = size_t{1} << 20;  // a whole cluster file
 inline constexpr uint32_t answer_window = 16;  // pieces that a client has not taken
 // What a node opens: the plaintext, and the same with headers and the overhead of full chunks.

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/base/limits.hpp"
+#include "runtime/trace/trace_limits.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "schemas/recording.capnp.h"
 
