@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "parallel/shard.hpp"
+#include "parallel/step_ranks.hpp"
 
 namespace lethe {
 
@@ -20,21 +21,18 @@ struct grid_config {
 
 /// A replica inside one process: tensor x pipeline ranks, a thread (and its team) each, that take
 /// steps from a ring and tell through a word when they are done. One thread drives it.
-class grid {
+class grid final : public step_ranks {
  public:
   /// The weights outlive the grid.
   static result<std::unique_ptr<grid>> start(const model_weights& weights,
                                              const grid_config& config);
-  ~grid();  // stops and joins; pages and scratch are wiped
+  ~grid() override;  // stops and joins; pages and scratch are wiped
 
   /// Steps that may be in flight at once: one per pipeline stage.
   uint32_t depth() const;
-  /// Hands a step to all ranks. The plan, and what data points to, must live until
-  /// it was waited for.
-  void submit(const step_plan& plan, const step_data& data);
-  /// Waits for the oldest step in flight. An error is final: the grid is dead, its ranks have
-  /// stopped, and no step in flight is read or written any more.
-  result<void> wait_oldest();
+  void submit(const step_plan& plan, const step_data& data) override;
+  /// After an error the grid is dead and its ranks have stopped.
+  result<void> wait_oldest() override;
   /// From any thread: whoever waits gets an error, as soon as the ranks notice.
   void abort();
 

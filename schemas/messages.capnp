@@ -162,7 +162,7 @@ struct EngineLoad {
   stalledMs @14 :UInt32;    # requests run, and no step has ended for so long
 }
 
-# directory -> engine: take no more, finish, go
+# directory -> scheduler: place nothing there any more; scheduler -> engine, when nothing is left: go
 struct Drain {
   slot @0 :UInt16;
   epoch @1 :UInt32;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "actors/cli/commands.hpp"
+#include "actors/cli/form.hpp"
 #include "actors/cli/generate_flags.hpp"
 #include "actors/cli/generate_output.hpp"
 #include "actors/cli/prompt.hpp"
@@ -31,6 +32,7 @@ struct session {
   std::unique_ptr<loaded_model> weights;
   std::unique_ptr<engine> serving;
   std::vector<uint32_t> stop_ids;
+  std::optional<token_trie> trie;  // where the answer has a form
 
   const tokenizer* tokens() const { return words ? &*words : nullptr; }
 };
@@ -76,7 +78,8 @@ std::vector<uint32_t> stop_ids_of(const generate_flags& f, const checkpoint& mod
 
 /// Ids need no tokenizer: a folder without one still runs on --ids.
 result<std::optional<tokenizer>> words_for(const generate_flags& f) {
-  if (f.ids && f.stop.empty() && !has_tokenizer(f.model)) return std::optional<tokenizer>();
+  if (f.ids && f.stop.empty() && !has_form(f) && !has_tokenizer(f.model))
+    return std::optional<tokenizer>();
   auto words = open_tokenizer(f.model);
   if (!words) return words.why();
   return std::optional<tokenizer>(*std::move(words));
@@ -95,8 +98,10 @@ result<session> open(generate_flags flags) {
   if (!serving) return serving.why();
   apply_defaults(flags, model->defaults());
   auto stops = stop_ids_of(flags, *model, *words ? &**words : nullptr);
-  return session{std::move(flags),    *std::move(model),   *std::move(words),
-                 *std::move(weights), *std::move(serving), std::move(stops)};
+  session s{std::move(flags),    *std::move(model),   *std::move(words),
+            *std::move(weights), *std::move(serving), std::move(stops)};
+  if (has_form(s.flags)) s.trie.emplace(*s.words);
+  return s;
 }
 
 /// Reads the answers while they come; with `stream`, prints the first choice's text as it grows.
@@ -126,7 +131,8 @@ size_t arena_bytes_for(const session& s, size_t prompt_bytes) {
   size_t per_answer_token = 64 + size_t{s.flags.how.logprobs} * sizeof(token_logprob);
   size_t answer = size_t{s.flags.choices} * s.flags.max_tokens.value_or(256);
   size_t logprobs = s.flags.prompt_logprobs ? prompt_tokens * per_answer_token : 0;
-  return (size_t{64} << 20) + prompt_tokens * 64 + answer * per_answer_token + logprobs;
+  size_t form = has_form(s.flags) ? form_bytes_max : 0;
+  return (size_t{64} << 20) + prompt_tokens * 64 + answer * per_answer_token + logprobs + form;
 }
 
 /// What was asked; without it the default, as far as the context reaches.
@@ -149,12 +155,15 @@ result<served> answer(session& s, request& r, const prompt_text& from) {
   auto ids = prompt_ids(from, s.tokens(), r.memory());
   if (!ids) return ids.why();
   const auto& f = s.flags;
+  auto form = form_of(f, r.memory());
+  if (!form) return form.why();
   generate_ask ask{.prompt = *ids,
                    .max_tokens = max_tokens_for(s, ids->size()),
                    .choices = f.choices,
                    .how = f.how,
                    .stop_ids = s.stop_ids,
                    .prompt_logprobs = f.prompt_logprobs};
+  if (*form) ask.form = {&**form, &*s.trie};
   if (auto ok = r.ask(ask, s.model.shape().vocab); !ok) return ok.why();
   auto stops = stop_matcher::make(f.stops(), f.include_stop, r.memory());
   if (!stops) return stops.why();

@@ -52,6 +52,15 @@ void declare_end(CLI::App& command, generate_flags& f) {
   group->add_flag("--ignore-eos", f.ignore_eos, "go on after the model's end token");
 }
 
+void declare_form(CLI::App& command, generate_flags& f) {
+  auto* group = command.add_option_group("Form", "at most one: the answer is one of these texts");
+  group->add_flag("--json-object", f.json_object, "any JSON object");
+  group->add_option("--json-schema", f.schema_path, "what a JSON schema allows: a file, or - ");
+  group->add_option("--grammar", f.grammar_path, "what a grammar (GBNF) allows: a file, or -");
+  group->add_option("--regex", f.pattern, "what a regular expression matches as a whole");
+  group->require_option(0, 1);
+}
+
 void declare_compute(CLI::App& command, generate_flags& f) {
   auto* group = command.add_option_group("Compute",
                                          "none of these changes the answer's bits, "
@@ -100,6 +109,7 @@ void declare(CLI::App& command, generate_flags& f) {
   declare_prompt(command, f);
   declare_sampling(command, f);
   declare_end(command, f);
+  declare_form(command, f);
   declare_compute(command, f);
   auto* group = command.add_option_group("Output");
   group->add_flag("--json", f.json, "one JSON object instead of the streamed text");
@@ -110,6 +120,7 @@ void declare(CLI::App& command, generate_flags& f) {
       "Examples:\n"
       "  lethe generate --model models/tiny --prompt 'The answer is' --max-tokens 16\n"
       "  lethe generate --model models/tiny --chat '[{\"role\":\"user\",\"content\":\"Hi\"}]'\n"
+      "  lethe generate --model models/tiny --prompt 'As JSON:' --json-schema person.json\n"
       "  lethe generate --model models/tiny --ids 1,2,3 --temperature 0 --tensor 2 --json");
 }
 

@@ -24,6 +24,8 @@ struct generate_flags {
   std::vector<std::string> stop, bias;
   std::vector<logit_bias> biases;  // of `bias`
   std::vector<uint32_t> stop_ids;
+  std::string schema_path, grammar_path, pattern;
+  bool json_object = false;
   std::optional<uint32_t> max_tokens, logprobs;
   uint32_t choices = 1;
   bool prompt_logprobs = false, ignore_eos = false, include_stop = false;

@@ -53,8 +53,10 @@ void directory_state::engine_said(const wire<schema::EngineState>& m) {
     uint16_t id = r.getSlot();
     auto handle = sender_of<engine_actor>(self_);
     bool failed = r.getPhase() == schema::Phase::FAILED;
-    if (failed) fleet_->engine_ended(id, r.getEpoch(), r.getReason(), now());
-    if (!failed && !fleet_->engine_said(id, r.getEpoch(), r.getPhase(), now())) return;
+    // One that was replaced must not pass for its successor, whom a drain would then miss.
+    bool ours = failed ? fleet_->engine_ended(id, r.getEpoch(), r.getReason(), now())
+                       : fleet_->engine_said(id, r.getEpoch(), r.getPhase(), now());
+    if (!ours) return;
     auto& known = engines_[id];
     if (!known.handle || known.epoch != r.getEpoch()) self_->monitor(handle);
     known = {handle, r.getEpoch(), m};
@@ -97,7 +99,6 @@ void directory_state::act() {
 
 void directory_state::obey(const fleet_order& order) {
   auto host = hosts_.find(order.host);
-  auto engine = engines_.find(order.id);
   switch (order.kind) {
     case fleet_order::what::start: {
       if (host == hosts_.end()) return;
@@ -107,12 +108,11 @@ void directory_state::obey(const fleet_order& order) {
       return self_->send(host->second.handle, start);
     }
     case fleet_order::what::drain: {
-      if (engine == engines_.end()) return;
       auto drain = clerk_.write<schema::Drain>(0, [&](schema::Drain::Builder b) {
         b.setSlot(order.id);
         b.setEpoch(order.epoch);
       });
-      return self_->send(engine->second.handle, drain);
+      return self_->send(scheduler_, drain);
     }
     case fleet_order::what::kill: {
       if (host == hosts_.end()) return;

@@ -26,6 +26,8 @@ class directory_state {
   caf::result<wire<schema::ControlAnswer>> control(const wire<schema::ControlAsk>& m);
   void on_tick();
   void down(const caf::down_msg& d);
+  /// For the simulation's checks.
+  const fleet& known() const { return *fleet_; }
 
  private:
   struct member {

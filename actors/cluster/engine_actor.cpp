@@ -81,14 +81,16 @@ void engine_state::submit(const wire<schema::Submit>& m) {
     if (requests_.size() >= serving().config().queue)
       return refuse(id, schema::LossReason::ENGINE_FULL, client);
     request_desk desk{engine_, setup_.trace, setup_.slot, setup_.epoch};
-    requests_.emplace(id, self_->spawn(run_request, desk, id, m, client, engine_actor(self_)));
+    auto actor =
+        self_->spawn<caf::monitored>(run_request, desk, id, m, client, engine_actor(self_));
+    requests_.emplace(id, running{actor, client});
   });
 }
 
 void engine_state::cancel(const wire<schema::Cancel>& m) {
   clerk_.read(m, [&](schema::Cancel::Reader r) {
     auto found = requests_.find(r.getRequest());
-    if (found != requests_.end()) return self_->send(found->second, m);
+    if (found != requests_.end()) return self_->send(found->second.actor, m);
     end_unknown(r.getRequest(), schema::Outcome::CANCELLED);  // it was placed here and never came
   });
 }
@@ -117,7 +119,20 @@ void engine_state::drain(const wire<schema::Drain>& m) {
 void engine_state::leave() {
   draining_ = true;
   for (auto& [id, r] : requests_)
-    self_->send(r, clerk_.write<schema::Cancel>(id, [&](auto b) { b.setRequest(id); }));
+    self_->send(r.actor, clerk_.write<schema::Cancel>(id, [&](auto b) { b.setRequest(id); }));
+  end_when_empty();
+}
+
+/// A request that broke has wiped its arenas and tells nobody. One that ended well has said so,
+/// though its word may be behind this one.
+void engine_state::down(const caf::down_msg& d) {
+  if (!d.reason) return;
+  for (auto at = requests_.begin(); at != requests_.end(); ++at) {
+    if (at->second.actor.address() != d.source) continue;
+    refuse(at->first, schema::LossReason::ENGINE_LOST, at->second.client);
+    requests_.erase(at);
+    break;
+  }
   end_when_empty();
 }
 
@@ -202,6 +217,7 @@ engine_actor::behavior_type run_engine(engine_actor::stateful_pointer<engine_sta
                                        engine_setup setup, directory_actor directory) {
   self->set_default_handler(refuse_quietly);
   auto& state = self->state;
+  self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg& d) { state.down(d); });
   state.begin(self, std::move(setup), std::move(directory));
   return {
       [&state](const wire<schema::Submit>& m) { state.submit(m); },

@@ -33,6 +33,7 @@ class engine_state {
   void adopted(const wire<schema::Adopted>& m);
   void drain(const wire<schema::Drain>& m);
   void leave();
+  void down(const caf::down_msg& d);
   void on_tick();
   caf::result<wire<schema::ControlAnswer>> trace(const wire<schema::TraceAsk>& m);
 
@@ -51,7 +52,11 @@ class engine_state {
   directory_actor directory_;
   scheduler_actor scheduler_;  // once it has adopted us
   std::shared_ptr<running_engine> engine_;
-  std::unordered_map<uint64_t, request_actor> requests_;
+  struct running {
+    request_actor actor;
+    face_actor client;
+  };
+  std::unordered_map<uint64_t, running> requests_;
   uint64_t steps_ = 0, moved_ns_ = 0;  // the last progress seen
   bool draining_ = false;
 };

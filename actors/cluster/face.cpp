@@ -11,7 +11,6 @@ namespace lethe {
 namespace {
 
 constexpr uint32_t credit_batch = limits::answer_window / 4;
-constexpr std::chrono::milliseconds look_every{250};
 
 api_error unavailable(const char* code, std::string message, uint32_t retry_after_s) {
   return {.status = 503,
@@ -52,16 +51,6 @@ void face_state::begin(face_actor::stateful_pointer<face_state> self, face_setup
   scheduler_ = std::move(scheduler);
   directory_ = std::move(directory);
   setup_.queue->wake(face_actor(self));
-  on_tick();
-}
-
-/// Looks at the cluster now and then, so that /readyz and /metrics answer at once.
-void face_state::on_tick() {
-  auto ask =
-      clerk_.write<schema::ControlAsk>(0, [](schema::ControlAsk::Builder b) { b.setStatus(); });
-  self_->request(directory_, std::chrono::seconds(2), ask)
-      .then([this](const wire<schema::ControlAnswer>& m) { status_ = m; }, [](caf::error&) {});
-  self_->delayed_send(face_actor(self_), look_every, tick::value);
 }
 
 void face_state::read_queue() {
@@ -77,10 +66,6 @@ void face_state::read_queue() {
       drop(std::get<face_queue::done>(e).id, false);
     }
   }
-}
-
-void face_state::say(uint64_t http_id, int status, const char* type, std::string_view body) {
-  server_->answer(http_id, {.status = status, .content_type = type}, body);
 }
 
 void face_state::refuse(uint64_t http_id, const api_error& why) {
@@ -104,13 +89,20 @@ void face_state::arrived(http_request r) {
 
 /// Pages about the cluster itself; the request holds nothing of a user.
 void face_state::look(const http_request& r) {
-  bool get = r.head.method == "GET" || r.head.method == "HEAD";
-  auto page = face_page(r.head.path, r.listener == setup_.api_listener, status_);
-  if (!page)
+  if (!is_face_page(r.head.path, r.listener == setup_.api_listener))
     return refuse(r.id, {.status = 404, .code = "not_found", .message = "there is no such path"});
-  if (!get)
+  if (r.head.method != "GET" && r.head.method != "HEAD")
     return refuse(r.id, {.status = 405, .code = "method_not_allowed", .message = "use GET"});
-  say(r.id, page->status, page->content_type, page->body);
+  auto ask =
+      clerk_.write<schema::ControlAsk>(0, [](schema::ControlAsk::Builder b) { b.setStatus(); });
+  auto say = [this, id = r.id,
+              path = std::string(r.head.path)](const wire<schema::ControlAnswer>& m) {
+    auto page = face_page(path, m);
+    server_->answer(id, {.status = page.status, .content_type = page.content_type}, page.body);
+  };
+  self_->request(directory_, std::chrono::seconds(2), ask).then(say, [say](caf::error&) {
+    say({});
+  });
 }
 
 api_refusal face_state::check_key(const http_request& r) const {
@@ -292,7 +284,6 @@ face_actor::behavior_type face(face_actor::stateful_pointer<face_state> self, fa
       [&state](const wire<schema::Answer>& m) { state.answer(m); },
       [&state](const wire<schema::Lost>& m) { state.lost(m); },
       [&state](stirred) { state.read_queue(); },
-      [&state](tick) { state.on_tick(); },
   };
 }
 

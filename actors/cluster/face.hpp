@@ -30,7 +30,6 @@ class face_state {
   void placed(const wire<schema::Placed>& m);
   void answer(const wire<schema::Answer>& m);
   void lost(const wire<schema::Lost>& m);
-  void on_tick();
 
  private:
   /// One HTTP request that waits for engines.
@@ -59,7 +58,6 @@ class face_state {
   void drop(uint64_t http_id, bool cancel);
   exchange* find(uint64_t request);
   void refuse(uint64_t http_id, const api_error& why);
-  void say(uint64_t http_id, int status, const char* type, std::string_view body);
 
   face_actor::stateful_pointer<face_state> self_ = nullptr;
   face_setup setup_;
@@ -69,7 +67,6 @@ class face_state {
   directory_actor directory_;
   std::unordered_map<uint64_t, exchange> exchanges_;  // by HTTP's id
   std::unordered_map<uint64_t, uint64_t> http_of_;    // by request
-  wire<schema::ControlAnswer> status_;                // the last that was heard
 };
 
 face_actor::behavior_type face(face_actor::stateful_pointer<face_state> self, face_setup setup,

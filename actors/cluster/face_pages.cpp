@@ -140,14 +140,16 @@ face_answer metrics(const seen& s) {
 
 }  // namespace
 
-std::optional<face_answer> face_page(std::string_view path, bool api,
-                                     const wire<schema::ControlAnswer>& status) {
-  if (path == "/livez") return face_answer{.body = "{\"alive\":true}\n"};
+bool is_face_page(std::string_view path, bool api) {
+  return path == "/livez" || path == "/readyz" || path == "/health" || path == "/metrics" ||
+         (api && path == "/v1/models");
+}
+
+face_answer face_page(std::string_view path, const wire<schema::ControlAnswer>& status) {
+  if (path == "/livez") return {.body = "{\"alive\":true}\n"};
   seen s = see(status);
-  if (path == "/readyz" || path == "/health") return readyz(s);
   if (path == "/metrics") return metrics(s);
-  if (path == "/v1/models" && api) return models(s);
-  return {};
+  return path == "/v1/models" ? models(s) : readyz(s);
 }
 
 }  // namespace lethe

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "actors/cluster/messages.hpp"
@@ -13,9 +12,9 @@ struct face_answer {
   std::string body;
 };
 
-/// /v1/models, /livez, /readyz, /health, /metrics from the cluster's last status; nothing for
-/// other paths. `api`: the listener of the API has the first, too.
-std::optional<face_answer> face_page(std::string_view path, bool api,
-                                     const wire<schema::ControlAnswer>& status);
+/// /livez, /readyz, /health, /metrics; on the listener of the API /v1/models, too.
+bool is_face_page(std::string_view path, bool api);
+/// One of them, from the cluster's status; a status that is no message stands for none.
+face_answer face_page(std::string_view path, const wire<schema::ControlAnswer>& status);
 
 }  // namespace lethe

@@ -43,6 +43,7 @@ void request_state::begin(request_actor::stateful_pointer<request_state> self,
   client_ = std::move(client);
   engine_ = std::move(engine);
   begun_ns_ = clerk_.now_ns();
+  if (left_) return release(schema::Outcome::CANCELLED);
   stirrer_ = std::make_shared<stirrer>(request_actor(self));
   clerk_.read(submit, [this](schema::Submit::Reader r) {
     auto opened = sealed_call::open(desk_.engine->service, bytes_of(r.getSealed()), {}, stirrer_);
@@ -70,7 +71,9 @@ void request_state::credit(const wire<schema::Credit>& m) {
   if (call_ && !released_) send_pieces();
 }
 
+/// Also before it has begun: a cancel may be here before the request's own first message.
 void request_state::cancel() {
+  left_ = true;
   if (!call_ || released_) return;
   call_->cancel();
   stir();
@@ -123,6 +126,9 @@ request_actor::behavior_type run_request(request_actor::stateful_pointer<request
                                          engine_actor engine) {
   self->set_default_handler(refuse_quietly);
   auto& state = self->state;
+  // Nobody cancels a request of a lost engine, or gives it credit: it would keep its arenas.
+  self->monitor(engine);
+  self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg&) { state.cancel(); });
   self->send(request_actor(self), stirred::value);  // so that the seal is opened on its own turn
   bool begun = false;
   return {

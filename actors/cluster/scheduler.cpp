@@ -62,14 +62,13 @@ void scheduler_state::release(const wire<schema::Release>& m) {
     total.answer_tokens += r.getAnswerTokens();
     total.arenas_wiped += r.getArenas();
     total.bytes_wiped += r.getBytesWiped();
+    let_go(from.engine);
   });
 }
 
 void scheduler_state::engine_said(const wire<schema::EngineState>& m) {
   clerk_.read(m, [&](schema::EngineState::Reader r) {
     if (r.getPhase() == schema::Phase::READY) return add(r);
-    if (r.getPhase() == schema::Phase::DRAINING)
-      return desk_.engine_draining(r.getSlot(), r.getEpoch());
     if (r.getPhase() != schema::Phase::GONE && r.getPhase() != schema::Phase::FAILED) return;
     tell_lost(desk_.engine_lost(r.getSlot(), r.getEpoch()));
   });
@@ -116,6 +115,25 @@ void scheduler_state::down(const caf::down_msg& d) {
   }
 }
 
+void scheduler_state::drain(const wire<schema::Drain>& m) {
+  clerk_.read(m, [&](schema::Drain::Reader r) {
+    desk_.engine_draining(r.getSlot(), r.getEpoch());
+    let_go(r.getSlot());
+  });
+}
+
+/// A leaving engine is told only when nothing is placed there any more: a request whose seal is on
+/// its way must find it.
+void scheduler_state::let_go(uint16_t slot) {
+  auto at = desk_.engines().find(slot);
+  if (at == desk_.engines().end() || !at->second.draining || at->second.held > 0) return;
+  self_->send(members_.at(slot).handle,
+              clerk_.write<schema::Drain>(0, [&](schema::Drain::Builder b) {
+                b.setSlot(slot);
+                b.setEpoch(at->second.epoch);
+              }));
+}
+
 void scheduler_state::leave(const wire<schema::Leave>& m) {
   clerk_.read(m, [&](schema::Leave::Reader) { desk_.leave(); });
 }
@@ -159,6 +177,7 @@ scheduler_actor::behavior_type scheduler(scheduler_actor::stateful_pointer<sched
       [&state](const wire<schema::Release>& m) { state.release(m); },
       [&state](const wire<schema::EngineState>& m) { state.engine_said(m); },
       [&state](const wire<schema::EngineLoad>& m) { state.load(m); },
+      [&state](const wire<schema::Drain>& m) { state.drain(m); },
       [&state](const wire<schema::Leave>& m) { state.leave(m); },
       [&state](const wire<schema::LoadsAsk>& m) { return state.loads(m); },
   };

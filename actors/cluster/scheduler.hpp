@@ -19,9 +19,12 @@ class scheduler_state {
   void release(const wire<schema::Release>& m);
   void engine_said(const wire<schema::EngineState>& m);
   void load(const wire<schema::EngineLoad>& m);
+  void drain(const wire<schema::Drain>& m);
   void leave(const wire<schema::Leave>& m);
   caf::result<wire<schema::Loads>> loads(const wire<schema::LoadsAsk>& m);
   void down(const caf::down_msg& d);
+  /// For the simulation's checks.
+  const admission& desk() const { return desk_; }
 
  private:
   struct member {
@@ -31,6 +34,7 @@ class scheduler_state {
     wire<schema::EngineLoad> load;
   };
   void tell_lost(const std::vector<uint64_t>& requests);
+  void let_go(uint16_t slot);
   void add(schema::EngineState::Reader r);
   void answer_place(uint64_t request, const face_actor& client);
 

@@ -1,7 +1,7 @@
-// OpenSSL keeps errors in a queue of the thread, and SSL_get_error takes whatever lies there for the
-// fault of the connection in hand. CAF 0.17 serves all connections on one thread and never empties
-// the queue: when one peer dies, the next connection that only has to wait is cut, too. These stand
-// before OpenSSL's own functions, for the whole program, and empty it first.
+// OpenSSL keeps errors in a queue of the thread, and SSL_get_error takes whatever lies there for
+// the fault of the connection in hand. CAF 0.17 serves all connections on one thread and never
+// empties the queue: when one peer dies, the next connection that only has to wait is cut, too.
+// These stand before OpenSSL's own functions, for the whole program, and empty it first.
 #include <dlfcn.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>

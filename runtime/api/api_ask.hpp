@@ -20,8 +20,8 @@ struct api_prompt {
   bool is_ids = false;
 };
 
-/// What `response_format` asks of the answer's form.
-enum class answer_form : uint8_t { text, json_object, json_schema };
+/// What `response_format` or `structured_outputs` asks of the answer's form.
+enum class answer_form : uint8_t { text, json_object, json_schema, grammar, regex, choice };
 
 /// A request of the API as its body says it, checked for form; all of it lives in one memory, and
 /// slices point into the body. Fields that the body leaves out are empty: defaults are the model's.
@@ -32,11 +32,13 @@ struct api_ask {
   std::pmr::memory_resource* memory;
   api_call call = api_call::chat;
   std::pmr::string model;
-  std::optional<json_slice> messages, tools, template_variables, schema;
+  std::optional<json_slice> messages, tools, template_variables;
   bool tools_forbidden = false;  // tool_choice "none"
   bool add_generation_prompt = true;
   std::pmr::vector<api_prompt> prompts;
   answer_form form = answer_form::text;
+  std::optional<json_slice> form_value;  // the schema, or what the form's name says
+  const char* form_param = "";           // where it stands in the body
 
   sampling_wishes wishes;
   float presence_penalty = 0, frequency_penalty = 0;

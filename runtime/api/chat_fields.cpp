@@ -36,25 +36,6 @@ api_refusal tool_choice(api_ask& a, json_slice v) {
   return wrong_param("tool_choice", "tool_choice must be \"auto\" or \"none\"");
 }
 
-api_refusal response_format(api_ask& a, json_slice v) {
-  if (v.is(json_kind::null)) return {};
-  auto type = v.find("type");
-  if (!type || !type->is(json_kind::text))
-    return wrong_param("response_format", "response_format must be an object with a type");
-  if (type->says("text")) return {};
-  if (type->says("json_object")) return a.form = answer_form::json_object, api_refusal();
-  if (!type->says("json_schema"))
-    return wrong_param("response_format.type",
-                       "response_format.type must be text, json_object or json_schema");
-  auto wrapper = v.find("json_schema");
-  a.schema = wrapper ? wrapper->find("schema") : std::nullopt;
-  if (!a.schema || !a.schema->is(json_kind::object))
-    return wrong_param("response_format.json_schema",
-                       "response_format.json_schema must hold a schema");
-  a.form = answer_form::json_schema;
-  return {};
-}
-
 api_refusal template_variables(api_ask& a, json_slice v) {
   if (v.is(json_kind::null)) return {};
   if (!v.is(json_kind::object))
@@ -67,7 +48,6 @@ constexpr api_field fields[] = {
     {"messages", messages},
     {"tools", tools},
     {"tool_choice", tool_choice},
-    {"response_format", response_format},
     {"chat_template_kwargs", template_variables},
     {"max_completion_tokens",
      [](api_ask& a, json_slice v) {

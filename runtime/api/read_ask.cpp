@@ -36,6 +36,7 @@ api_refusal read_member(const api_rules& rules, api_ask& into, json_slice key, j
   auto own = into.call == api_call::chat ? chat_fields() : completion_fields();
   const api_field* field = named(own, key);
   if (!field) field = named(common_fields(), key);
+  if (!field) field = named(form_fields(), key);
   if (field) return field->read(into, value);
   for (const char* label : labels)
     if (key.says(label)) return read_label(rules, label);

@@ -14,6 +14,7 @@ struct api_field {
 
 /// Fields of both calls; then those of one. Everything that is not in them is refused.
 std::span<const api_field> common_fields();
+std::span<const api_field> form_fields();
 std::span<const api_field> chat_fields();
 std::span<const api_field> completion_fields();
 

@@ -46,5 +46,16 @@ inline constexpr size_t sealed_request_bytes_max = sealed_plain_bytes_max + (64 
 inline constexpr size_t chunk_plain_bytes_max = 16384;  // draft-ietf-ohai-chunked-ohttp
 inline constexpr size_t seal_nodes_max = 3;
 inline constexpr size_t seals_remembered_max = size_t{1} << 24;
+// Forms of answers: what their texts may ask of us while they are compiled ...
+inline constexpr size_t grammar_bytes_max = size_t{256} << 10;  // a grammar, schema or pattern
+inline constexpr uint32_t grammar_rules_max = 1u << 14;
+inline constexpr uint32_t grammar_nodes_max = 1u << 17;
+inline constexpr uint32_t grammar_repeat_max = 10'000;
+inline constexpr uint32_t grammar_nesting_max = 64;     // groups in groups
+inline constexpr uint64_t grammar_steps_max = 1 << 24;  // about 0.1 s of compiling
+// ... and while a token is chosen.
+inline constexpr uint32_t grammar_depth_max = 256;    // rules open inside each other
+inline constexpr uint32_t grammar_stacks_max = 1024;  // ways to go on that are open at once
+inline constexpr uint64_t grammar_mask_steps_max = 1 << 22;
 
 }  // namespace lethe::limits

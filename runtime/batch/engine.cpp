@@ -44,7 +44,7 @@ class threaded_engine final : public engine {
   void cancel(request& r) override { loop_->box.put({.kind = letter::what::cancel, .id = r.id()}); }
   engine_numbers numbers() const override { return loop_->board.numbers(); }
   const engine_config& config() const override { return config_; }
-  const grid& ranks() const override { return loop_->ranks(); }
+  const grid& ranks() const override { return static_cast<const grid&>(loop_->ranks()); }
   bytes_view step_bytes() const override { return loop_->buffers().bytes(); }
   result<void> health() const override { return loop_->board.health(); }
 

@@ -86,6 +86,7 @@ result<void> request::ask(const generate_ask& what, uint32_t vocab) try {
     c->counts.reserve(uint32_t(std::min<size_t>(vocab, b.prompt.size() + max_tokens_)));
     c->counts.add_prompt(b.prompt);
   }
+  constrain(what.form, vocab);
   b.choices = state;
   return {};
 } catch (const std::bad_alloc&) {
@@ -93,6 +94,14 @@ result<void> request::ask(const generate_ask& what, uint32_t vocab) try {
       "request: {} prompt tokens and {} x {} answer tokens do not fit its memory; "
       "ask for fewer",
       what.prompt.size(), what.choices, what.max_tokens);
+}
+
+void request::constrain(const answer_constraint& form, uint32_t vocab) {
+  if (!form.rules) return;
+  check(form.words != nullptr);
+  void* at = memory()->allocate(sizeof(grammar_run), alignof(grammar_run));
+  body_->form =
+      new (at) grammar_run(std::move(*form.rules), *form.words, choices_, vocab, memory());
 }
 
 uint32_t request::token_at(uint32_t choice, uint32_t position) const {

@@ -9,11 +9,19 @@
 #include "runtime/arena/arena.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/batch/sampler.hpp"
+#include "runtime/grammar/grammar_run.hpp"
 
 namespace lethe {
 
 enum class finish_reason : uint8_t { none, stop, length, cancelled, failed };
 const char* name_of(finish_reason r);
+
+/// Which answers are allowed. The rules, compiled in the request's memory, go over to the request;
+/// the words stay their owner's, who keeps them as long as the engine runs.
+struct answer_constraint {
+  grammar* rules = nullptr;  // null: any answer
+  const token_trie* words = nullptr;
+};
 
 /// What a request asks of the engine. The spans are copied into its arena.
 struct generate_ask {
@@ -23,6 +31,7 @@ struct generate_ask {
   sampling how;                        // with its bias
   std::span<const uint32_t> stop_ids;  // end a choice; never part of its ids
   bool prompt_logprobs = false;
+  answer_constraint form;
 };
 
 /// What the engine writes of one choice. The owner reads ids[0, published) and what runs beside it.
@@ -99,8 +108,10 @@ class request {
     std::pmr::vector<token_logprob> prompt_top;
     sampling how;
     choice_state* choices = nullptr;
+    grammar_run* form = nullptr;
   };
 
+  void constrain(const answer_constraint& form, uint32_t vocab);
   explicit request(arena memory) : memory_(std::move(memory)) {}
   void publish(uint32_t change);
 

@@ -39,15 +39,39 @@ void penalize(std::span<float> logits, const sampling& how, const token_counts& 
   });
 }
 
+/// Leaves out what is not allowed. `logits` and `into` may be the same.
+void copy_allowed(std::span<const float> logits, const uint64_t* allowed, std::span<float> into) {
+  for (size_t begin = 0; begin < logits.size(); begin += 64) {
+    uint64_t bits = allowed[begin / 64];
+    auto from = logits.subspan(begin, std::min<size_t>(64, logits.size() - begin));
+    auto to = into.subspan(begin, from.size());
+    if (bits == 0)
+      std::fill(to.begin(), to.end(), logit_lowest);
+    else
+      for (size_t i = 0; i < from.size(); ++i) to[i] = bits >> i & 1 ? from[i] : logit_lowest;
+  }
+}
+
+uint32_t first_allowed(const uint64_t* allowed, size_t vocab) {
+  for (size_t id = 0; id < vocab; ++id)
+    if (allowed[id / 64] >> id % 64 & 1) return uint32_t(id);
+  check(false);
+  return 0;
+}
+
 /// The logits to draw from: as they came, or changed in the scratch.
 std::span<const float> adjusted(std::span<const float> logits, const sampling& how,
-                                const token_counts& counts, sampler_scratch& scratch) {
+                                const token_counts& counts, sampler_scratch& scratch,
+                                const uint64_t* allowed) {
   bool penalized = needs_counts(how) && counts.distinct() > 0;
-  if (!penalized && how.bias.empty()) return logits;
+  bool plain = !penalized && how.bias.empty();
+  if (plain && !allowed) return logits;
   std::span<float> changed = scratch.logits();
+  if (plain) return copy_allowed(logits, allowed, changed), changed;
   std::copy(logits.begin(), logits.end(), changed.begin());
   if (penalized) penalize(changed, how, counts);
   for (const logit_bias& b : how.bias) changed[b.id] += b.bias;
+  if (allowed) copy_allowed(changed, allowed, changed);
   return changed;
 }
 
@@ -187,9 +211,9 @@ uint32_t draw(const pool& from, double u) {
 }
 
 uint32_t choose(std::span<const float> logits, const sampling& how, double u,
-                sampler_scratch& scratch) {
+                sampler_scratch& scratch, const uint64_t* allowed) {
   float largest = largest_of(logits);
-  if (largest == logit_lowest) return 0;
+  if (largest == logit_lowest) return allowed ? first_allowed(allowed, logits.size()) : 0;
   if (how.temperature == 0 || how.top_k == 1) {
     return uint32_t(std::find(logits.begin(), logits.end(), largest) - logits.begin());
   }
@@ -204,12 +228,12 @@ uint32_t choose(std::span<const float> logits, const sampling& how, double u,
 
 sampled sample(std::span<const float> logits, const sampling& how, const token_counts& counts,
                uint32_t choice, uint32_t position, sampler_scratch& scratch,
-               std::span<token_logprob> top) {
+               std::span<token_logprob> top, const uint64_t* allowed) {
   check(!logits.empty() && logits.size() == scratch.vocab());
   check(top.size() == how.logprobs);
   sampled drawn;
-  drawn.id = choose(adjusted(logits, how, counts, scratch), how,
-                    uniform_at(how.seed, choice, position), scratch);
+  drawn.id = choose(adjusted(logits, how, counts, scratch, allowed), how,
+                    uniform_at(how.seed, choice, position), scratch, allowed);
   if (how.want_logprob || how.logprobs > 0) {
     logprobs raw(logits);
     drawn.logprob = raw.of(drawn.id);

@@ -46,14 +46,16 @@ struct sampled {
 /// are subtracted), logit_bias, then temperature 0 takes the largest (the lowest id among equals);
 /// else temperature, top_k, typical_p, top_p, min_p, and a draw by inverse CDF over what is left,
 /// most likely first. Each filter sees the renormalized survivors of the one before and keeps one
-/// at least. Log probabilities are those of the raw logits (`logprobs`); the how.logprobs most
-/// likely go to `top`, which has room for just as many.
+/// at least. With `allowed`, a bit for each id, nothing else is drawn: after the biases the logits
+/// of all others are -inf, before any filter. Log probabilities are those of the raw logits
+/// (`logprobs`); the how.logprobs most likely go to `top`, which has room for just as many.
 ///
 /// The same arguments give the same token: (seed, choice, position) decides, nothing else.
-/// NaN counts as -inf; when no logit is above -inf the answer is id 0.
+/// NaN counts as -inf; when no logit is above -inf the answer is the lowest id that is allowed.
+/// One must be.
 /// `how` has passed check_sampling; logits.size() is the scratch's vocab.
 sampled sample(std::span<const float> logits, const sampling& how, const token_counts& counts,
                uint32_t choice, uint32_t position, sampler_scratch& scratch,
-               std::span<token_logprob> top = {});
+               std::span<token_logprob> top = {}, const uint64_t* allowed = nullptr);
 
 }  // namespace lethe

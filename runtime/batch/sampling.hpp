@@ -35,7 +35,7 @@ struct sampling_wishes {
   std::optional<uint32_t> top_k;
 };
 
-/// Names the first parameter that is out of range, and the range.
+/// The error begins with the name of the first parameter that is out of range, and says the range.
 result<void> check_sampling(const sampling& how, uint32_t vocab);
 
 /// Whether `sample` will look at the counts: without a penalty they need not be kept.

@@ -12,21 +12,26 @@ request_ask ask_of(const request& r, uint64_t id) {
           .prompt_logits = r.wants_prompt_logprobs()};
 }
 
+step_loop::turned step_loop::turn() {
+  read_inbox();
+  for (uint64_t id : take_gone(planner_)) forget(id);
+  while (!dead_ && launch()) {
+  }
+  if (!flights_.empty()) {
+    prepare_masks();
+    settle();
+    return turned::settled;
+  }
+  return stopping_ && requests_.empty() ? turned::over : turned::idle;
+}
+
 void step_loop::run() {
   show();
   while (true) {
     uint32_t seen = box.arrived();
-    read_inbox();
-    for (uint64_t id : take_gone(planner_)) forget(id);
-    while (!dead_ && launch()) {
-    }
-    if (!flights_.empty()) {
-      settle();
-    } else if (stopping_ && requests_.empty()) {
-      return;
-    } else {
-      box.wait(seen);
-    }
+    turned did = turn();
+    if (did == turned::over) return;
+    if (did == turned::idle) box.wait(seen);
   }
 }
 
@@ -90,6 +95,28 @@ bool step_loop::launch() {
   return true;
 }
 
+const uint64_t* step_loop::mask_of(request& of, uint32_t choice) {
+  auto& form = *of.body_->form;
+  auto allowed = form.allowed(choice);
+  if (form.may_end(choice) && !allowed.empty())
+    for (uint32_t id : of.body_->stop_ids)
+      if (id < form.vocab()) allowed[id / 64] |= uint64_t{1} << id % 64;
+  bool any = std::ranges::any_of(allowed, [](uint64_t word) { return word != 0; });
+  return any ? allowed.data() : nullptr;
+}
+
+/// While the ranks compute the oldest step: the masks for its tokens. What they depend on was
+/// sampled before the step was planned.
+void step_loop::prepare_masks() {
+  if (dead_) return;
+  for (const auto& e : buffers_.slot(flights_.front()).plan.entries) {
+    const sequence& s = sequence_of(planner_, e);
+    request& r = *requests_.at(s.request);
+    bool lives = r.body_->choices[s.choice].reason.load() == finish_reason::none;
+    if (r.body_->form && lives) mask_of(r, s.choice);
+  }
+}
+
 void step_loop::settle() {
   step_slot& slot = buffers_.slot(flights_.front());
   flights_.pop_front();
@@ -122,13 +149,19 @@ void step_loop::take_token(request& of, uint32_t choice, std::span<const float> 
   choice_state& c = b.choices[choice];
   uint32_t made = c.published.load(std::memory_order_relaxed);
   std::span top(c.top.data() + size_t{made} * b.how.logprobs, b.how.logprobs);
-  auto drawn = sample(row, b.how, c.counts, choice, made, buffers_.scratch(), top);
+  const uint64_t* allowed = b.form ? mask_of(of, choice) : nullptr;
+  if (b.form && !allowed)
+    return end(of, choice, b.form->may_end(choice) ? finish_reason::stop : finish_reason::failed);
+  auto drawn = sample(row, b.how, c.counts, choice, made, buffers_.scratch(), top, allowed);
   bool stops = std::find(b.stop_ids.begin(), b.stop_ids.end(), drawn.id) != b.stop_ids.end();
   if (stops) return end(of, choice, finish_reason::stop);
+  bool fits = !b.form || b.form->accept_token(choice, drawn.id);
+  if (!fits) return end(of, choice, finish_reason::failed);
   c.ids[made] = drawn.id;
   if (b.how.want_logprob) c.logprobs[made] = drawn.logprob;
   if (needs_counts(b.how)) c.counts.add_output(drawn.id);
   c.published.store(made + 1, std::memory_order_release);
+  if (b.form && b.form->must_end(choice)) return end(of, choice, finish_reason::stop);
   if (made + 1 == of.max_tokens_) return end(of, choice, finish_reason::length);
   of.publish(1);
 }

@@ -10,18 +10,22 @@
 
 namespace lethe {
 
-/// Plans, hands steps to the ranks, samples, tells requests. One thread runs it; others write to
-/// `box` and read `board`.
+/// Plans, hands steps to the ranks, samples, tells requests. One thread runs it, or turns it step
+/// by step; others write to `box` and read `board`.
 class step_loop {
  public:
-  step_loop(planner_state planner, std::unique_ptr<grid> ranks, step_buffers buffers,
+  step_loop(planner_state planner, std::unique_ptr<step_ranks> ranks, step_buffers buffers,
             uint32_t vocab)
       : planner_(std::move(planner)),
         ranks_(std::move(ranks)),
         buffers_(std::move(buffers)),
         vocab_(vocab) {}
 
-  /// Until shutdown was asked and everything is wiped.
+  /// settled: a step is complete. idle: there is nothing to do until a letter comes. over: shutdown
+  /// was asked and everything is wiped.
+  enum class turned : uint8_t { settled, idle, over };
+  turned turn();
+  /// Turns until it is over.
   void run();
 
   inbox box;
@@ -29,16 +33,21 @@ class step_loop {
   /// Requests submitted and not gone.
   std::atomic<uint32_t> outstanding{0};
 
-  const grid& ranks() const { return *ranks_; }
+  const step_ranks& ranks() const { return *ranks_; }
   const step_buffers& buffers() const { return buffers_; }
+  /// For whoever turns it.
+  const planner_state& planner() const { return planner_; }
 
  private:
   void read_inbox();
   void admit(const letter& l);
   bool launch();
   void settle();
+  void prepare_masks();
   void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
   void take_token(request& of, uint32_t choice, std::span<const float> row);
+  /// What the choice's form allows next, its ends included; null when it allows nothing.
+  static const uint64_t* mask_of(request& of, uint32_t choice);
   void stop(request& of, uint32_t choice);
   void end(request& of, uint32_t choice, finish_reason why);
   static void mark_ended(request& r, finish_reason why);
@@ -49,7 +58,7 @@ class step_loop {
   void show();
 
   planner_state planner_;
-  std::unique_ptr<grid> ranks_;
+  std::unique_ptr<step_ranks> ranks_;
   step_buffers buffers_;
   uint32_t vocab_;
   std::unordered_map<uint64_t, request*> requests_;

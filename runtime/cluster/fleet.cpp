@@ -79,13 +79,15 @@ bool fleet::engine_said(uint16_t id, uint32_t epoch, Phase phase, fleet_time now
   return true;
 }
 
-void fleet::engine_ended(uint16_t id, uint32_t epoch, const std::string& reason, fleet_time now) {
+bool fleet::engine_ended(uint16_t id, uint32_t epoch, const std::string& reason, fleet_time now) {
   auto found = engines_.find(id);
-  if (found == engines_.end() || found->second.epoch != epoch) return;
+  if (found == engines_.end() || found->second.epoch != epoch) return false;
   engine_instance& e = found->second;
   if (e.phase == Phase::DRAINING || e.phase == Phase::GONE || e.surplus)
-    return enter(e, Phase::GONE, now);
-  if (e.alive()) fail(e, reason, now);
+    enter(e, Phase::GONE, now);
+  else if (e.alive())
+    fail(e, reason, now);
+  return true;
 }
 
 /// Waits twice as long after each failure; after too many within the memory it is parked.

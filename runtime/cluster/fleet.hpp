@@ -79,8 +79,8 @@ class fleet {
   void host_lost(const std::string& host, fleet_time now);
   /// What an engine says of itself; false: it is not the one we know.
   bool engine_said(uint16_t id, uint32_t epoch, schema::Phase phase, fleet_time now);
-  /// Its process or actor is gone.
-  void engine_ended(uint16_t id, uint32_t epoch, const std::string& reason, fleet_time now);
+  /// Its process or actor is gone; false: it is not the one we know.
+  bool engine_ended(uint16_t id, uint32_t epoch, const std::string& reason, fleet_time now);
 
   /// What to do now. Each order is given once.
   std::vector<fleet_order> due(fleet_time now);

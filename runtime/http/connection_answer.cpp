@@ -59,7 +59,11 @@ void connection::refuse(int status) {
 }
 
 void connection::flush() {
-  if (writing_ || queue_.empty() || dead()) return;
+  if (writing_ || dead()) return;
+  if (queue_.empty()) {
+    if (ended_) answered();  // its end came after its last byte was out
+    return;
+  }
   slices_.clear();
   size_t room = write_bytes_max, whole = 0;
   for (auto& block : queue_) {
@@ -93,8 +97,7 @@ void connection::wrote(size_t blocks) {
   }
   queued_ -= credit;
   if (credit > 0 && id_ != 0) s_.handler.drained(id_, credit);
-  if (!queue_.empty()) return flush();
-  if (ended_) answered();
+  flush();
 }
 
 void connection::answered() {

@@ -1,10 +1,12 @@
 #include "runtime/serve/answer_text.hpp"
 
+#include <algorithm>
+
 namespace lethe {
 
 answer_text::answer_text(const tokenizer* words, stop_matcher stops,
-                         std::pmr::memory_resource* memory)
-    : stops_(std::move(stops)), piece_(memory), text_(memory) {
+                         std::pmr::memory_resource* memory, std::span<const uint32_t> marks)
+    : words_(words), marks_(marks), stops_(std::move(stops)), piece_(memory), text_(memory) {
   if (words) decoder_.emplace(*words, true, memory);
 }
 
@@ -14,8 +16,7 @@ void answer_text::read(const choice_state& from) {
   uint32_t published = from.published.load(std::memory_order_acquire);
   while (tokens_ < published && !stopped_) {
     piece_.clear();
-    uint32_t id = from.ids[tokens_++];
-    if (decoder_) decoder_->push(id, piece_);
+    decode(from.ids[tokens_++]);
     push(piece_);
   }
   if (!ended || stopped_ || flushed_) return;
@@ -24,6 +25,14 @@ void answer_text::read(const choice_state& from) {
   if (decoder_) decoder_->flush(piece_);
   push(piece_);
   text_.append(stops_.finish());
+}
+
+void answer_text::decode(uint32_t id) {
+  if (!decoder_) return;
+  bool mark = std::ranges::find(marks_, id) != marks_.end();
+  if (!mark) return decoder_->push(id, piece_);
+  decoder_->flush(piece_);
+  piece_.append(words_->token_text(id));
 }
 
 void answer_text::push(std::string_view piece) {

@@ -14,8 +14,10 @@ namespace lethe {
 /// reader's thread, not the step loop's.
 class answer_text {
  public:
-  /// Without a tokenizer the text stays empty.
-  answer_text(const tokenizer* words, stop_matcher stops, std::pmr::memory_resource* memory);
+  /// Without a tokenizer the text stays empty. Control tokens are no part of it, except `marks`,
+  /// which outlive this.
+  answer_text(const tokenizer* words, stop_matcher stops, std::pmr::memory_resource* memory,
+              std::span<const uint32_t> marks = {});
 
   /// Reads what the choice has published since; appends what is certain to `text`.
   void read(const choice_state& from);
@@ -25,8 +27,11 @@ class answer_text {
   const std::pmr::string& text() const { return text_; }
 
  private:
+  void decode(uint32_t id);
   void push(std::string_view piece);
 
+  const tokenizer* words_;
+  std::span<const uint32_t> marks_;
   std::optional<stream_decoder> decoder_;
   stop_matcher stops_;
   std::pmr::string piece_, text_;

@@ -6,13 +6,14 @@
 #include <ctime>
 #include <new>
 
+#include "runtime/api/compile_form.hpp"
 #include "runtime/base/limits.hpp"
 
 namespace lethe {
 
 namespace {
 
-constexpr size_t arena_bytes_least = size_t{64} << 20;  // reserved, not committed
+constexpr size_t arena_bytes_least = size_t{320} << 20;  // reserved, not committed
 
 const api_error too_large{
     .status = 413, .code = "request_too_large", .message = "the request does not fit its memory"};
@@ -157,10 +158,16 @@ sampling how_of(const api_ask& a, const generation_defaults& defaults) {
   return how;
 }
 
+/// What is wrong with it begins with the parameter's name.
+api_error wrong_sampling(const error& why) {
+  return wrong_param(why.text.substr(0, why.text.find(' ')), "{}", why.text);
+}
+
 size_t part_bytes(const api_ask& a, size_t prompt_tokens, uint32_t max_tokens) {
   size_t per_token = 64 + size_t{a.logprobs} * sizeof(token_logprob);
   size_t answer = size_t{a.choices} * max_tokens * per_token;
-  return (size_t{16} << 20) + prompt_tokens * 64 + answer;
+  size_t form = a.form == answer_form::text ? 0 : form_bytes_max;
+  return (size_t{16} << 20) + prompt_tokens * 64 + answer + form;
 }
 
 }  // namespace
@@ -191,11 +198,27 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
                    .choices = a.choices,
                    .how = how_of(a, by_.model->model.defaults()),
                    .stop_ids = stop_ids};
-  if (auto ok = r.ask(ask, by_.model->model.shape().vocab); !ok)
-    return api_error{.message = ok.why().text};
+  std::optional<grammar> rules;
+  if (auto why = compile_form(a, rules)) return why;
+  if (rules) ask.form = {&*rules, by_.model->trie.get()};
+  uint32_t vocab = by_.model->model.shape().vocab;
+  if (auto ok = check_sampling(ask.how, vocab); !ok) return wrong_sampling(ok.why());
+  if (auto ok = r.ask(ask, vocab); !ok) return wrong_param(param, "{}", ok.why().text);
   if (auto ok = by_.serving->fits(r); !ok) return api_error{.message = ok.why().text};
   r.watch(watcher);
   return {};
+}
+
+void api_request::add_choice(request& part, uint32_t choice, stop_matcher stops) {
+  const api_ask& a = state_->ask;
+  auto* memory = &state_->pool;
+  bool tools = a.call == api_call::chat && a.tools && !a.tools_forbidden &&
+               by_.model->chat->tools != tool_format::none;
+  std::span<const uint32_t> marks;
+  if (tools) marks = by_.model->tool_marks;
+  spoken s{&part, choice, answer_text(&by_.model->words, std::move(stops), memory, marks), {}};
+  if (tools) s.tools.emplace(by_.model->chat->tools, memory);
+  state_->choices.push_back(std::move(s));
 }
 
 api_refusal api_request::submit_all(const std::shared_ptr<request_watcher>& watcher) {
@@ -208,9 +231,7 @@ api_refusal api_request::submit_all(const std::shared_ptr<request_watcher>& watc
   for (uint32_t i = 0; i < prompts; ++i)
     if (auto why = add_prompt(i, watcher)) return why;
   for (const auto& part : parts_)
-    for (uint32_t c = 0; c < a.choices; ++c)
-      state_->choices.push_back(
-          {part.get(), c, answer_text(&by_.model->words, matcher->fork(memory), memory)});
+    for (uint32_t c = 0; c < a.choices; ++c) add_choice(*part, c, matcher->fork(memory));
   for (const auto& part : parts_)
     if (auto ok = by_.serving->submit(*part); !ok) {
       cancel();

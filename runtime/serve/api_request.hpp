@@ -67,11 +67,17 @@ class api_request {
     request* from;
     uint32_t choice;
     answer_text text;
-    size_t said_bytes = 0;
-    uint32_t said_tokens = 0, said_token_bytes = 0;
+    std::optional<tool_reader> tools;  // if calls may be among it
+    size_t said_bytes = 0;             // of its words
+    uint32_t said_tokens = 0, said_token_bytes = 0, said_calls = 0;
     bool begun = false;  // something was said
     bool ended = false;  // nothing follows what is read
     bool over = false;   // and that is said
+
+    std::string_view words() const { return tools ? tools->content() : text.text(); }
+    std::span<const tool_call> calls() const {
+      return tools ? tools->calls() : std::span<const tool_call>();
+    }
   };
   /// All that is not the engine's. In the arena, and ended before it.
   struct state {
@@ -88,9 +94,11 @@ class api_request {
   api_refusal understand(std::string_view body);
   result<std::pmr::vector<uint32_t>> prompt_ids(uint32_t i);
   api_refusal add_prompt(uint32_t i, const std::shared_ptr<request_watcher>& watcher);
+  void add_choice(request& part, uint32_t choice, stop_matcher stops);
   api_refusal submit_all(const std::shared_ptr<request_watcher>& watcher);
   // api_request_answer.cpp: from engine to answer
   finish_reason reason_of(const spoken& s) const;
+  const char* said_reason(const spoken& s) const;
   bool read(spoken& s);
   void say_more(spoken& s, answer_sink& out);
   void say_whole(answer_sink& out);

@@ -31,12 +31,19 @@ finish_reason api_request::reason_of(const spoken& s) const {
   return s.from->choice(s.choice).reason.load(std::memory_order_acquire);
 }
 
+/// An answer that was cut says so, even if a call was whole before.
+const char* api_request::said_reason(const spoken& s) const {
+  auto reason = reason_of(s);
+  return reason == finish_reason::stop && !s.calls().empty() ? "tool_calls" : name_of(reason);
+}
+
 /// Takes what is new; whether that was the last of it.
 bool api_request::read(spoken& s) {
   if (s.text.stopped()) return true;
   // The end is looked at first: whoever published it had published every token.
   bool ended = reason_of(s) != finish_reason::none;
   s.text.read(s.from->choice(s.choice));
+  if (s.tools) s.tools->read(s.text.text(), ended || s.text.stopped());
   if (!s.text.stopped()) return ended;
   by_.serving->stop(*s.from, s.choice);
   return true;
@@ -77,11 +84,14 @@ void api_request::fail_late(answer_sink& out) {
 void api_request::say_more(spoken& s, answer_sink& out) {
   if (s.over) return;
   const api_ask& a = state_->ask;
-  std::string_view text = std::string_view(s.text.text()).substr(s.said_bytes);
+  std::string_view text = s.words().substr(s.said_bytes);
+  auto calls = s.calls().subspan(s.said_calls);
   bool tokens = a.want_logprobs && s.text.tokens() > s.said_tokens;
-  if (s.begun && text.empty() && !tokens && !s.ended) return;
+  if (s.begun && text.empty() && calls.empty() && !tokens && !s.ended) return;
   std::pmr::string echoed(&state_->pool);
   if (!s.begun && a.echo) echoed.append(echo_of(s)).append(text);
+  std::pmr::string called(&state_->pool);
+  if (!calls.empty()) called = tool_calls_json(calls, s.said_calls, true, &state_->pool);
   std::pmr::vector<said_alternative> top(&state_->pool);
   std::pmr::vector<said_token> said(&state_->pool);
   if (tokens)
@@ -89,12 +99,14 @@ void api_request::say_more(spoken& s, answer_sink& out) {
                      s.text.tokens(), top);
   said_choice c{.index = uint32_t(&s - state_->choices.data()),
                 .text = echoed.empty() ? text : std::string_view(echoed),
-                .finish_reason = s.ended ? name_of(reason_of(s)) : nullptr,
+                .tool_calls = called,
+                .finish_reason = s.ended ? said_reason(s) : nullptr,
                 .tokens = said,
                 .text_offset = s.said_token_bytes};
   out.piece(state_->writer->chunk(c, !s.begun, a.include_usage));
   for (const auto& t : said) s.said_token_bytes += uint32_t(t.text.size());
-  s.said_bytes = s.text.text().size();
+  s.said_bytes = s.words().size();
+  s.said_calls = uint32_t(s.calls().size());
   s.said_tokens = s.text.tokens();
   s.begun = true;
   s.over = s.ended;
@@ -107,12 +119,13 @@ void api_request::say_whole(answer_sink& out) {
   // Views into these: they must not move.
   std::pmr::list<std::pmr::vector<said_alternative>> tops(pool);
   std::pmr::list<std::pmr::vector<said_token>> tokens(pool);
-  std::pmr::list<std::pmr::string> echoed(pool);
+  std::pmr::list<std::pmr::string> texts(pool);
   for (const spoken& s : state_->choices) {
-    said_choice c{.index = uint32_t(all.size()),
-                  .text = s.text.text(),
-                  .finish_reason = name_of(reason_of(s))};
-    if (a.echo) c.text = echoed.emplace_back(echo_of(s)).append(s.text.text());
+    said_choice c{
+        .index = uint32_t(all.size()), .text = s.words(), .finish_reason = said_reason(s)};
+    if (!s.calls().empty())
+      c.tool_calls = texts.emplace_back(tool_calls_json(s.calls(), 0, false, pool));
+    if (a.echo) c.text = texts.emplace_back(echo_of(s)).append(s.words());
     if (a.want_logprobs)
       c.tokens =
           tokens.emplace_back(tokens_of(s.from->choice(s.choice), a.logprobs, by_.model->words, 0,

@@ -35,7 +35,8 @@ result<opened_template> compile(const std::string& source, const fs::path& path,
                                 std::string eos) {
   auto program = chat_template::compile(source);
   if (!program) return fail("{}: {}", path.string(), program.why().text);
-  return opened_template{*std::move(program), std::move(bos), std::move(eos)};
+  return opened_template{*std::move(program), std::move(bos), std::move(eos),
+                         tool_format_of(source)};
 }
 
 }  // namespace

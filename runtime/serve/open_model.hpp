@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/api/tool_calls.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/template/chat_template.hpp"
 #include "runtime/tokenizer/tokenizer.hpp"
@@ -20,6 +21,7 @@ result<tokenizer> open_tokenizer(const std::filesystem::path& path);
 struct opened_template {
   chat_template program;
   std::string bos_token, eos_token;
+  tool_format tools = tool_format::none;  // how the model calls them
 };
 
 /// The chat template of a model folder, a GGUF file, or a bare .jinja file.

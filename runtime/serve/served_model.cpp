@@ -14,6 +14,13 @@ std::vector<uint32_t> own_stop_ids(const generation_defaults& defaults, const to
   return ids;
 }
 
+std::vector<uint32_t> tool_mark_ids(tool_format format, const tokenizer& words) {
+  std::vector<uint32_t> ids;
+  for (std::string_view mark : marks_of(format))
+    if (auto id = words.id_of(mark); id && words.is_special(*id)) ids.push_back(*id);
+  return ids;
+}
+
 result<std::unique_ptr<loaded_model>> load_weights(
     const checkpoint& model, const std::string& quantize, uint32_t threads,
     std::function<void(uint64_t, uint64_t)> progress) {
@@ -63,10 +70,13 @@ result<std::shared_ptr<const served_model>> served_model::open(const model_optio
   if (auto own = open_template(o.path)) chat = *std::move(own);
   auto weights = load_weights(*model, o.quantize, o.threads, o.progress);
   if (!weights) return weights.why();
+  auto marks = tool_mark_ids(chat ? chat->tools : tool_format::none, *words);
   auto stops = own_stop_ids(model->defaults(), &*words);
-  return std::make_shared<const served_model>(
-      served_model{o.name.empty() ? name_from(o.path) : o.name, *std::move(model),
-                   *std::move(words), std::move(chat), *std::move(weights), std::move(stops)});
+  auto made = std::make_shared<served_model>(served_model{
+      o.name.empty() ? name_from(o.path) : o.name, *std::move(model), *std::move(words),
+      std::move(chat), *std::move(weights), nullptr, std::move(marks), std::move(stops)});
+  made->trie = std::make_unique<const token_trie>(made->words);
+  return std::shared_ptr<const served_model>(std::move(made));
 }
 
 }  // namespace lethe

@@ -3,10 +3,14 @@
 #include <functional>
 
 #include "runtime/batch/engine.hpp"
+#include "runtime/grammar/token_trie.hpp"
 #include "runtime/model/load.hpp"
 #include "runtime/serve/open_model.hpp"
 
 namespace lethe {
+
+/// Reserved for a compiled form and its masks.
+inline constexpr size_t form_bytes_max = size_t{256} << 20;
 
 struct model_options {
   std::filesystem::path path;
@@ -23,13 +27,18 @@ struct served_model {
   tokenizer words;
   std::optional<opened_template> chat;  // none: /v1/chat/completions can't be served
   std::unique_ptr<loaded_model> weights;
-  std::vector<uint32_t> stop_ids;  // what ends an answer unless a request ignores it
+  std::unique_ptr<const token_trie> trie;  // of `words`, for answers with a form
+  std::vector<uint32_t> tool_marks;        // control tokens that belong to a call
+  std::vector<uint32_t> stop_ids;          // what ends an answer unless a request ignores it
 
   static result<std::shared_ptr<const served_model>> open(const model_options& options);
 };
 
 /// The ids that end an answer by the model's own files.
 std::vector<uint32_t> own_stop_ids(const generation_defaults& defaults, const tokenizer* words);
+
+/// Those marks of a format that the vocabulary has as control tokens.
+std::vector<uint32_t> tool_mark_ids(tool_format format, const tokenizer& words);
 
 /// The weights, converted to `quantize` if it names a type.
 result<std::unique_ptr<loaded_model>> load_weights(

@@ -77,7 +77,7 @@ TEST(ApiRead, AChatWithEverything) {
   EXPECT_EQ(a.logprobs, 3u);
   EXPECT_EQ(a.template_variables->raw(), "{\"a\":1}");
   EXPECT_EQ(a.form, answer_form::json_schema);
-  EXPECT_EQ(a.schema->raw(), "{\"type\":\"object\"}");
+  EXPECT_EQ(a.form_value->raw(), "{\"type\":\"object\"}");
 }
 
 TEST(ApiRead, NullMeansLeftOut) {

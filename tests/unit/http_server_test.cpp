@@ -57,6 +57,23 @@ TEST(HttpServer, KeepsTheConnectionUntilEitherSideSaysClose) {
   EXPECT_EQ(s->numbers().accepted, 1u);
 }
 
+TEST(HttpServer, AnEndAfterTheLastByteIsOutLetsTheNextRequestIn) {
+  program p([](http_server& s, http_request& r) {
+    s.begin(r.id, {.content_length = 4});
+    s.write(r.id, "four");
+  });
+  auto s = serve(p);
+  client c(*s);
+  for (size_t i = 1; i <= 2; ++i) {
+    EXPECT_TRUE(c.send(get()));
+    EXPECT_EQ(c.take_reply().body, "four");
+    uint64_t id = p.wait_arrived(i);
+    EXPECT_TRUE(p.wait_drained(id, 4));
+    s->end(id);
+    EXPECT_TRUE(p.wait_sent(id));
+  }
+}
+
 TEST(HttpServer, AnswersPipelinedRequestsInOrder) {
   program p(echo);
   auto s = serve(p);

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "parallel/step_plan.hpp"
+#include "runtime/base/result.hpp"
+
+namespace lethe {
+
+/// Executes steps in the order in which they are submitted: the ranks of a replica, or what stands
+/// for them in a simulation. One thread drives it.
+class step_ranks {
+ public:
+  virtual ~step_ranks() = default;
+  /// The plan, and what data points to, must live until it was waited for.
+  virtual void submit(const step_plan& plan, const step_data& data) = 0;
+  /// Waits for the oldest step in flight. An error is final: no step in flight is read or written
+  /// any more.
+  virtual result<void> wait_oldest() = 0;
+};
+
+}  // namespace lethe

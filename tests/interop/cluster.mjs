@@ -1,0 +1,112 @@
+// A cluster for one test file: `lethe up` with a file of its own, on ports that are free.
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import OpenAI from 'openai';
+
+export const program = process.env.LETHE_PROGRAM;
+if (!program) throw new Error('LETHE_PROGRAM must name the built program');
+
+export const tiny = new URL('../../models/tiny', import.meta.url).pathname;
+let clusters = 0;
+
+export function folder() {
+  return mkdtempSync(join(tmpdir(), 'lethe-interop-'));
+}
+
+/// Waits until `good` gives something true; asks again and again, for so long.
+export async function until(good, what, seconds = 30) {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(20)) {
+    const value = await good();
+    if (value) return value;
+  }
+  throw new Error(`not within ${seconds} s: ${what}`);
+}
+
+export class Cluster {
+  /// `toml` follows the listeners: further tables. `keys`: the texts of the key file.
+  static async up({ model = tiny, toml = '', keys } = {}) {
+    const c = new Cluster();
+    c.model = model;
+    c.folder = folder();
+    if (keys) writeFileSync(join(c.folder, 'keys'), keys.join('\n') + '\n', { mode: 0o600 });
+    c.file = join(c.folder, 'cluster.toml');
+    writeFileSync(c.file, [
+      `name = "interop-${process.pid}-${++clusters}"`,
+      'profile = "lab"',
+      `[model]\npath = "${model}"`,
+      '[listen]\napi = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"',
+      keys ? 'api_keys = "keys"' : '',
+      toml,
+    ].join('\n'));
+    await c.start();
+    return c;
+  }
+
+  async start() {
+    this.child = spawn(program, ['up', this.file], { stdio: ['ignore', 'pipe', 'pipe'] });
+    process.on('exit', () => this.over || this.child.kill('SIGKILL'));
+    this.said = '';
+    this.child.stderr.on('data', (text) => { this.said += text; });
+    this.exit = new Promise((done) => {
+      this.child.on('close', (code, signal) => { this.over = true; done({ code, signal }); });
+    });
+    createInterface({ input: this.child.stdout }).on('line', (line) => {
+      const [word, role, url] = line.split(' ');
+      if (word === 'listening') this[role] = url;
+    });
+    const ready = async () => {
+      if (this.over) throw new Error(`lethe up ended:\n${this.said}`);
+      if (!this.api || !this.metrics) return false;
+      return (await fetch(`${this.metrics}/readyz`)).status === 200;
+    };
+    await until(ready, `ready\n${this.said}`, 60);
+  }
+
+  /// The official client. Without retries of its own unless asked: tests see what the server says.
+  client(options = {}) {
+    return new OpenAI({ baseURL: `${this.api}/v1`, apiKey: 'none', maxRetries: 0, ...options });
+  }
+
+  async number(name) {
+    const text = await (await fetch(`${this.metrics}/metrics`)).text();
+    const line = text.split('\n').find((l) => l.startsWith(`${name} `));
+    if (!line) throw new Error(`no metric ${name}`);
+    return Number(line.slice(name.length + 1));
+  }
+
+  async running(n) {
+    await until(async () => await this.number('lethe:num_requests_running') === n, `${n} run`);
+  }
+
+  async down() {
+    if (!this.over) this.child.kill('SIGTERM');
+    const how = await this.exit;
+    rmSync(this.folder, { recursive: true });
+    return how;
+  }
+}
+
+/// `lethe ARGUMENTS`, to its end.
+export function lethe(...args) {
+  return spawnSync(program, args, { encoding: 'utf8' });
+}
+
+/// A stream's pieces put together, as a client shows them.
+export async function gather(stream) {
+  const all = { text: [], reason: [], chunks: 0, usage: null, tokens: [] };
+  for await (const chunk of stream) {
+    all.chunks += 1;
+    all.usage = chunk.usage ?? all.usage;
+    for (const c of chunk.choices) {
+      const piece = c.delta ? c.delta.content : c.text;
+      all.text[c.index] = (all.text[c.index] ?? '') + (piece ?? '');
+      all.reason[c.index] = c.finish_reason ?? all.reason[c.index] ?? null;
+      all.tokens[c.index] = [...(all.tokens[c.index] ?? []), ...(c.logprobs?.content ?? [])];
+    }
+  }
+  return all;
+}

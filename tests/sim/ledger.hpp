@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/arena/arena.hpp"
+#include "runtime/serve/served_model.hpp"
+#include "tests/sim/dice.hpp"
+
+namespace lethe::sim {
+
+/// Mistakes that a run can be told to make, to see that the checkers find them.
+enum class bug : uint8_t {
+  none,
+  page_freed_twice,
+  lost_completion,
+  arena_outlives_request,
+  stale_epoch,
+  stuck_drain
+};
+inline constexpr std::array bug_names{
+    "none",        "page_freed_twice", "lost_completion", "arena_outlives_request",
+    "stale_epoch", "stuck_drain"};
+
+/// What is done to a cluster.
+enum class fault : uint8_t {
+  engine_killed,
+  host_killed,
+  start_refused,
+  open_failed,
+  open_threw,
+  ranks_lost,
+  engine_slow,
+  engine_threw,
+  request_threw,
+  supervisor_threw
+};
+inline constexpr std::array fault_names{
+    "engine killed", "host killed",   "start refused", "open failed",   "open threw",
+    "ranks lost",    "engine slowed", "engine threw",  "request threw", "supervisor threw"};
+
+/// How a client's request ended.
+enum class ending : uint8_t { served, refused, turned_away, lost, failed, cancelled };
+inline constexpr std::array ending_names{"served", "refused", "turned away",
+                                         "lost",   "failed",  "cancelled"};
+
+class sim_core;
+
+/// What a run knows beside its actors.
+struct ledger {
+  ledger(uint64_t seed, bug with, std::shared_ptr<const served_model> m)
+      : chance(seed), planted(with), model(std::move(m)) {}
+
+  dice chance;
+  bug planted;
+  std::shared_ptr<const served_model> model;
+
+  /// The first thing that was not as it must be; the run ends with it.
+  std::string violation;
+  template <class... Args>
+  void violated(fmt::format_string<Args...> format, Args&&... args) {
+    if (violation.empty()) violation = fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  std::array<uint32_t, fault_names.size()> faults{};
+  std::array<uint32_t, ending_names.size()> endings{};
+  void happened(fault f) { ++faults[size_t(f)]; }
+  void ended(ending e) { ++endings[size_t(e)]; }
+
+  std::set<sim_core*> cores;     // of engines that are open
+  std::vector<arena> keepsakes;  // bug::arena_outlives_request
+  bool stormy = false;           // faults may happen
+  bool unwinding = false;        // an actor dies with what it holds
+  /// The next actor of that name that asks the time gets an exception.
+  std::string throw_in;
+};
+
+}  // namespace lethe::sim

@@ -1,0 +1,72 @@
+// One call of the API from body to answer, with a model whose answers are noise.
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include "runtime/serve/api_request.hpp"
+
+namespace lethe {
+namespace {
+
+struct collected final : answer_sink {
+  int status = 0;
+  std::string body;
+  void head(const answer_head& h) override { status = h.status; }
+  void piece(std::string_view bytes) override { body.append(bytes); }
+};
+
+class ApiRequest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto model = served_model::open({.path = LETHE_SOURCE_DIR "/models/tiny", .threads = 1});
+    ASSERT_TRUE(model) << model.why().text;
+    auto serving = engine::start((*model)->weights->weights(), {.threads = 1});
+    ASSERT_TRUE(serving) << serving.why().text;
+    engine_ = *std::move(serving);
+    service_ = {*model, engine_.get(), {.labels_allowed = true}};
+  }
+
+  collected ask(api_call call, const std::string& body) {
+    auto made = api_request::make(service_, body.size());
+    EXPECT_TRUE(made);
+    collected out;
+    (*made)->begin(call, body, nullptr, out);
+    while (!(*made)->over()) (*made)->pump(out);
+    (*made)->forget();
+    return out;
+  }
+  collected complete(const std::string& more) {
+    return ask(api_call::completion,
+               R"({"model":"tiny","prompt":"Once","temperature":0,"max_tokens":4)" + more + "}");
+  }
+  std::string wrong_param_of(const std::string& more) {
+    auto got = complete(more);
+    EXPECT_EQ(got.status, 400) << more;
+    simdjson::dom::parser parser;
+    std::string_view param;
+    EXPECT_FALSE(parser.parse(got.body)["error"]["param"].get(param)) << got.body;
+    return std::string(param);
+  }
+
+  std::unique_ptr<engine> engine_;
+  api_service service_;
+};
+
+TEST_F(ApiRequest, Answers) {
+  auto got = complete("");
+  EXPECT_EQ(got.status, 200) << got.body;
+  EXPECT_NE(got.body.find(R"("finish_reason":"length")"), got.body.npos) << got.body;
+}
+
+TEST_F(ApiRequest, RefusalsNameTheParameterThatIsOutOfRange) {
+  EXPECT_EQ(complete(R"(,"presence_penalty":2,"frequency_penalty":-2)").status, 200);
+  EXPECT_EQ(wrong_param_of(R"(,"temperature":101)"), "temperature");
+  EXPECT_EQ(wrong_param_of(R"(,"top_p":1.1)"), "top_p");
+  EXPECT_EQ(wrong_param_of(R"(,"presence_penalty":2.1)"), "presence_penalty");
+  EXPECT_EQ(wrong_param_of(R"(,"frequency_penalty":-2.1)"), "frequency_penalty");
+  EXPECT_EQ(wrong_param_of(R"(,"logit_bias":{"512":1})"), "logit_bias");
+  EXPECT_EQ(wrong_param_of(R"(,"logit_bias":{"1":101})"), "logit_bias");
+  EXPECT_EQ(wrong_param_of(R"(,"prompt":[512])"), "prompt");
+}
+
+}  // namespace
+}  // namespace lethe
