@@ -39,8 +39,8 @@ class client_state {
 
   std::deque<wish> wishes;
   /// Requests that have not ended yet.
-  size_t open() const { return open_.size(); }
-  uint64_t oldest() const { return open_.begin()->first; }
+  size_t open() const { return open_.size() + wishes.size(); }
+  uint64_t oldest() const { return open_.empty() ? 0 : open_.begin()->first; }
   uint32_t asked() const { return asked_; }
 
  private:

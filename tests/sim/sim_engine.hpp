@@ -56,6 +56,7 @@ class sim_core {
   void finish();
 
   uint16_t slot = 0;
+  uint32_t epoch = 0;
   engine_config config;
   planner_config plan;
   ledger& facts;

@@ -38,7 +38,7 @@ engine_setup sim_house::setup_of(const wire<schema::StartEngine>& order) {
   });
   check(bool(read));
   // Houses die with their hosts; what they started looks at the run only.
-  setup.open = [&sys = sys_, &facts = facts_, size = size_, slot = setup.slot,
+  setup.open = [&sys = sys_, &facts = facts_, size = size_, slot = setup.slot, epoch = setup.epoch,
                 config](const load_progress& progress) -> result<opened_engine> {
     progress(1, 2);
     if (facts.stormy && facts.chance.once_in(12)) {
@@ -52,6 +52,7 @@ engine_setup sim_house::setup_of(const wire<schema::StartEngine>& order) {
     progress(2, 2);
     auto serving = sim_engine::make(sys, facts, config, size.pages, size.depth);
     serving->core().slot = slot;
+    serving->core().epoch = epoch;
     return opened_engine{facts.model, std::move(serving)};
   };
   return setup;

@@ -53,6 +53,7 @@ bool world::converged() {
   for (const auto& h : hosts_) all_up = all_up && h.up;
   if (!all_up || !f.settled() || desk().requests() > 0 || !requests_alive_.empty()) return false;
   if (facts_.cores.size() != f.wanted().size()) return false;
+  if (living_cores().size() != facts_.cores.size()) return false;  // lost, and not yet noticed
   if (desk().engines().size() != f.wanted().size()) return false;
   for (const auto& [id, e] : desk().engines()) {
     auto known = f.engines().find(id);

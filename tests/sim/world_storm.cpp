@@ -70,11 +70,11 @@ void world::ask(uint64_t requests) {
 }
 
 std::vector<sim_core*> world::living_cores() const {
-  std::map<uint16_t, sim_core*> by_slot;  // not by address: the order must repeat
+  std::map<std::pair<uint16_t, uint32_t>, sim_core*> by_name;  // addresses do not repeat
   for (auto* core : facts_.cores)
-    if (!core->dead) by_slot[core->slot] = core;
+    if (!core->dead) by_name[{core->slot, core->epoch}] = core;
   std::vector<sim_core*> all;
-  for (auto& [slot, core] : by_slot) all.push_back(core);
+  for (auto& [name, core] : by_name) all.push_back(core);
   return all;
 }
 
