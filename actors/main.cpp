@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   lethe::add_up(app, exit_code);
   lethe::add_status(app, exit_code);
   lethe::add_changes(app, exit_code);
+  lethe::add_trace(app, exit_code);
   lethe::add_engine_process(app, exit_code);
   try {
     app.parse(argc, argv);

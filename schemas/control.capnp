@@ -74,6 +74,7 @@ struct Listener {
 }
 
 struct TraceAsk {
+  most @0 :UInt32;  # records; the newest stay, the others count as lost. 0: all that an answer holds
 }
 
 # Records of one process, oldest first.
@@ -82,9 +83,10 @@ struct TraceRecords {
   lost @1 :UInt64;  # overwritten before anyone asked
   pid @2 :UInt32;
   host @3 :Text $public;
-  nowNs @4 :UInt64;     # the process's clock when it answered
+  nowNs @4 :UInt64;     # the process's clock when it answered; 0: it didn't
   offsetNs @5 :Int64;   # added to its times they are the directory's, give or take errorNs
   errorNs @6 :UInt64;
+  mode @7 :Config.TraceMode;
 
   struct Record {
     atNs @0 :UInt64;      # when it was taken in hand, on the receiver's clock
@@ -94,7 +96,7 @@ struct TraceRecords {
     receiver @4 :UInt64;
     type @5 :UInt64;      # the schema's id
     bytes @6 :UInt32;
-    queuedNs @7 :UInt64;
+    queuedNs @7 :Int64;   # since it was sent, on the sender's clock: across hosts it may be below 0
     handledNs @8 :UInt64;
   }
 }

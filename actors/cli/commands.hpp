@@ -14,6 +14,7 @@ void add_keys(CLI::App& app, int& exit_code);
 void add_up(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);
 void add_changes(CLI::App& app, int& exit_code);
+void add_trace(CLI::App& app, int& exit_code);
 void add_engine_process(CLI::App& app, int& exit_code);
 
 /// Prints one line to standard error; what a command returns when it could not do its work.

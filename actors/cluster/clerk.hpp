@@ -37,7 +37,7 @@ class clerk {
                    .sender = m.stamp.sender,
                    .receiver = self_,
                    .type = type,
-                   .queued_ns = begin > m.stamp.sent_ns ? begin - m.stamp.sent_ns : 0,
+                   .queued_ns = int64_t(begin - m.stamp.sent_ns),
                    .handled_ns = end - begin,
                    .bytes = uint32_t(m.frame.size())});
   }

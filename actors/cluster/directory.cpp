@@ -1,5 +1,7 @@
 #include "actors/cluster/directory.hpp"
 
+#include "runtime/trace/trace_limits.hpp"
+
 namespace lethe {
 
 namespace {
@@ -292,6 +294,7 @@ caf::result<wire<schema::ControlAnswer>> directory_state::traces() {
     if (asked.emplace(pid, instance->second.place.host).second)
       ask_traces(all, known.handle, instance->second.place.host);
   }
+  if (all->waiting == 0) deliver_traces(*all);
   return all->reply;
 }
 
@@ -301,14 +304,18 @@ void directory_state::ask_traces(const std::shared_ptr<gathering>& all, const Ha
                                  const std::string& host) {
   uint64_t asked = clerk_.now_ns();
   ++all->waiting;
-  auto ask = clerk_.write<schema::TraceAsk>(0, [](auto) {});
+  auto ask = clerk_.write<schema::TraceAsk>(0, [this](schema::TraceAsk::Builder b) {
+    // Together they must fit one answer.
+    b.setMost(uint32_t(limits::trace_records_max / (hosts_.size() + engines_.size())));
+  });
   self_->request(whom, std::chrono::seconds(5), ask)
       .then(
           [this, all, asked, host](const answer& m) {
             all->heard.push_back({m, asked, clerk_.now_ns(), host});
             if (--all->waiting == 0) deliver_traces(*all);
           },
-          [this, all](caf::error&) {
+          [this, all, asked, host](caf::error&) {
+            all->heard.push_back({{}, asked, clerk_.now_ns(), host});  // it stays silent, and shows
             if (--all->waiting == 0) deliver_traces(*all);
           });
 }
@@ -321,11 +328,11 @@ void directory_state::deliver_traces(gathering& all) {
       auto read = unpack(h.said, [&](schema::ControlAnswer::Reader r) {
         if (!r.isTrace() || r.getTrace().size() != 1) return;
         list.setWithCaveats(i, r.getTrace()[0]);
-        list[i].setHost(h.host);
         list[i].setOffsetNs(int64_t(h.asked_ns / 2 + h.heard_ns / 2) - int64_t(list[i].getNowNs()));
         list[i].setErrorNs((h.heard_ns - h.asked_ns) / 2);
       });
-      if (!read) list[i].setHost(h.host);
+      if (!read) list[i].setNowNs(0);
+      list[i].setHost(h.host);
     }
   }));
 }

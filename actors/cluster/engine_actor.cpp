@@ -2,6 +2,7 @@
 
 #include "actors/cluster/process.hpp"
 #include "runtime/arena/arena.hpp"
+#include "runtime/trace/trace_limits.hpp"
 
 namespace lethe {
 
@@ -147,9 +148,9 @@ void engine_state::on_tick() {
   self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
                       tick::value);
   if (auto health = serving().health(); !health) {
-    if (!draining_) say(schema::Phase::FAILED, health.why().text);
-    draining_ = true;  // what runs ends as failed
-    end_when_empty();
+    // As if it had been killed: the scheduler tells every client, every request cancels itself.
+    say(schema::Phase::FAILED, health.why().text);
+    self_->quit(caf::exit_reason::user_shutdown);
   }
 }
 
@@ -178,18 +179,19 @@ void engine_state::report_load() {
   }));
 }
 
-wire<schema::ControlAnswer> trace_answer(const clerk& by) {
+wire<schema::ControlAnswer> trace_answer(const clerk& by, const wire<schema::TraceAsk>& ask) {
+  size_t most = limits::trace_records_max;
+  auto bounded = unpack(ask, [&most](schema::TraceAsk::Reader r) {
+    if (r.getMost() > 0) most = std::min<size_t>(most, r.getMost());
+  });
   auto dump = by.trace().read();
-  constexpr size_t most = limits::control_bytes_max / 128;
-  if (dump.records.size() > most) {
-    dump.lost += dump.records.size() - most;
-    dump.records.erase(dump.records.begin(), dump.records.end() - most);
-  }
+  dump.keep_newest(bounded ? most : 0);
   return by.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
     auto trace = b.initTrace(1)[0];
     trace.setLost(dump.lost);
     trace.setPid(uint32_t(::getpid()));
     trace.setNowNs(by.now_ns());
+    trace.setMode(schema::TraceMode(by.trace().mode()));
     auto list = trace.initRecords(uint32_t(dump.records.size()));
     for (uint32_t i = 0; i < dump.records.size(); ++i) {
       const auto& r = dump.records[i];
@@ -207,8 +209,8 @@ wire<schema::ControlAnswer> trace_answer(const clerk& by) {
   });
 }
 
-caf::result<wire<schema::ControlAnswer>> engine_state::trace(const wire<schema::TraceAsk>&) {
-  return trace_answer(clerk_);
+caf::result<wire<schema::ControlAnswer>> engine_state::trace(const wire<schema::TraceAsk>& m) {
+  return trace_answer(clerk_, m);
 }
 
 engine_actor::behavior_type run_engine(engine_actor::stateful_pointer<engine_state> self,

@@ -65,6 +65,6 @@ engine_actor::behavior_type run_engine(engine_actor::stateful_pointer<engine_sta
                                        engine_setup setup, directory_actor directory);
 
 /// The records of this process as a message.
-wire<schema::ControlAnswer> trace_answer(const clerk& by);
+wire<schema::ControlAnswer> trace_answer(const clerk& by, const wire<schema::TraceAsk>& ask);
 
 }  // namespace lethe

@@ -99,7 +99,7 @@ supervisor_actor::behavior_type supervisor(
       [&state](const wire<schema::KillEngine>& m) { state.kill(m); },
       [&state](const wire<schema::EngineEnded>& m) { state.ended(m); },
       [&state](const wire<schema::Leave>& m) { state.leave(m); },
-      [&state](const wire<schema::TraceAsk>&) { return trace_answer(state.by()); },
+      [&state](const wire<schema::TraceAsk>& m) { return trace_answer(state.by(), m); },
   };
 }
 

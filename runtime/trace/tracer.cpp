@@ -93,6 +93,13 @@ tracer::ring& tracer::own_ring() {
   return *(own = rings_.back().get());
 }
 
+void tracer::dump::keep_newest(size_t most) {
+  if (records.size() <= most) return;
+  size_t cut = records.size() - most;
+  records.erase(records.begin(), records.begin() + ptrdiff_t(cut));
+  lost += cut;
+}
+
 void tracer::write(const trace_record& r) { own_ring().write(r); }
 
 tracer::dump tracer::read() const {

@@ -15,8 +15,9 @@ struct trace_record {
   uint64_t at_ns = 0;  // when, on this process's clock
   uint64_t trace = 0, lamport = 0;
   uint64_t sender = 0, receiver = 0;
-  uint64_t type = 0;  // the schema's id
-  uint64_t queued_ns = 0, handled_ns = 0;
+  uint64_t type = 0;      // the schema's id
+  int64_t queued_ns = 0;  // since it was sent, by two clocks: across hosts it may be below 0
+  uint64_t handled_ns = 0;
   uint32_t bytes = 0;
 };
 
@@ -42,12 +43,16 @@ class tracer {
   uint64_t tick() { return clock_.fetch_add(1, std::memory_order_relaxed) + 1; }
   uint64_t meet(uint64_t theirs);
 
+  trace_mode mode() const { return config_.mode; }
   bool records(uint64_t type) const;
   void write(const trace_record& r);
 
   struct dump {
     std::vector<trace_record> records;  // by time
     uint64_t lost = 0;                  // overwritten
+
+    /// The oldest go, and count as lost.
+    void keep_newest(size_t most);
   };
   /// What is kept. Records that are being overwritten meanwhile are left out and counted.
   dump read() const;

@@ -1,0 +1,80 @@
+// Traces of a running cluster, as its operator reads them.
+#include <gtest/gtest.h>
+
+#include "tests/e2e/cluster.hpp"
+
+namespace lethe {
+namespace {
+
+bool says(const std::string& text, const std::string& what) { return text.find(what) != text.npos; }
+
+/// "Release" reaches the scheduler a moment after the client has its answer.
+bool wait_for_release() {
+  for (int i = 0; i < 200; ++i) {
+    if (says(run_lethe({"trace", "list"}).out, "Release to scheduler")) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+TEST(CommandTrace, FollowsARequestThroughSeparateProcesses) {
+  running_cluster c(lab_config("[engines]\nprocesses = \"separate\"\n[trace]\nmode = \"all\"\n"));
+  uint16_t port = c.port("api");
+  ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+  ASSERT_EQ(http_ask(port, "/v1/completions", completion(20)).status, 200);
+  ASSERT_TRUE(wait_for_release());
+
+  auto follow = run_lethe({"trace", "follow", "last"});
+  ASSERT_EQ(follow.exit_code, 0) << follow.err;
+  EXPECT_TRUE(says(follow.out, "2 processes")) << follow.out;
+  for (const char* line : {"face@local → scheduler@local", "→ engine 0@local (passed on)",
+                           "→ request 0@local", "total ", "handling", "between messages"})
+    EXPECT_TRUE(says(follow.out, line)) << line << "\n" << follow.out;
+  EXPECT_FALSE(says(follow.out, "gap")) << follow.out;
+
+  std::string file = c.folder() / "recording";
+  auto save = run_lethe({"trace", "save", file});
+  ASSERT_EQ(save.exit_code, 0) << save.err;
+  EXPECT_TRUE(says(save.out, "2 processes, 1 requests")) << save.out;
+  ASSERT_EQ(run_lethe({"down", "--now"}).exit_code, 0);
+
+  // The cluster is gone; its recording tells the same.
+  EXPECT_EQ(run_lethe({"trace", "follow", "--from", file}).out, follow.out);
+  EXPECT_TRUE(says(run_lethe({"trace", "slow", "--from", file, "--by", "queue"}).out, "Submit"));
+  EXPECT_TRUE(says(run_lethe({"trace", "stuck", "--from", file}).out, "no request is stuck"));
+  EXPECT_TRUE(says(run_lethe({"trace", "diff", file, file}).out, "1.00"));
+  for (const char* kind : {"--perfetto", "--otlp"}) {
+    std::string to = c.folder() / "export";
+    auto ran = run_lethe({"trace", "export", "--from", file, kind, to});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    EXPECT_TRUE(json_answer(read_file(to)).valid) << kind;
+  }
+}
+
+TEST(CommandTrace, ACorruptRecordingOrAWrongIdIsOneClearLine) {
+  scratch_folder folder;
+  auto none = run_lethe({"trace", "list", "--from", folder.write("x", "what is this")});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_TRUE(says(none.err, "no recording")) << none.err;
+  EXPECT_EQ(none.error_lines(), 1u);
+  auto neither = run_lethe({"trace", "export", "--from", folder / "x"});
+  EXPECT_TRUE(says(neither.err, "--perfetto FILE or --otlp FILE")) << neither.err;
+  EXPECT_EQ(run_lethe({"trace"}).exit_code, 2);
+  EXPECT_EQ(run_lethe({"trace", "list", "--last", "0"}).exit_code, 2);
+}
+
+TEST(CommandTrace, SaysThatTracingIsOffAndHowToTurnItOn) {
+  running_cluster c(lab_config("[trace]\nmode = \"off\"\n"));
+  ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+  for (std::vector<std::string> words :
+       {std::vector<std::string>{"list"}, {"follow"}, {"slow"}, {"stuck"}}) {
+    words.insert(words.begin(), "trace");
+    auto ran = run_lethe(words);
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_TRUE(says(ran.err, "mode = \"off\"; write \"allowed\"")) << ran.err;
+    EXPECT_EQ(ran.error_lines(), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace lethe
