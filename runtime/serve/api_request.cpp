@@ -212,8 +212,9 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
 void api_request::add_choice(request& part, uint32_t choice, stop_matcher stops) {
   const api_ask& a = state_->ask;
   auto* memory = &state_->pool;
+  // An answer of a form has no room for calls, whatever its texts hold.
   bool tools = a.call == api_call::chat && a.tools && !a.tools_forbidden &&
-               by_.model->chat->tools != tool_format::none;
+               a.form == answer_form::text && by_.model->chat->tools != tool_format::none;
   std::span<const uint32_t> marks;
   if (tools) marks = by_.model->tool_marks;
   spoken s{&part, choice, answer_text(&by_.model->words, std::move(stops), memory, marks), {}};

@@ -95,6 +95,13 @@ test('without tools, or with tool_choice none, nothing is read as a call', async
   assert.equal(c.message.content, ' <tool_call>{"name": weather or so}');
 });
 
+test('an answer of a form is no call, whatever it spells', async () => {
+  const text = '<tool_call>{"name": "weather", "arguments": {}}</tool_call>';
+  const { choices: [c] } = await openai.chat.completions.create(
+    await ask({ structured_outputs: { choice: [text] }, max_tokens: 100 }));
+  assert.deepEqual([c.message.content, c.finish_reason], [text, 'stop']);
+});
+
 test('a call that max_tokens cuts is content', async () => {
   const { choices: [c] } = await openai.chat.completions.create(await ask({ max_tokens: 3 }));
   assert.deepEqual([c.message.content, c.finish_reason], ['Let me look.\n<tool_call>', 'length']);
