@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "actors/cli/open_model.hpp"
+#include "actors/cli/read_input.hpp"
 #include "runtime/grammar/gbnf.hpp"
 #include "runtime/grammar/json_rules.hpp"
 #include "runtime/grammar/pattern_rules.hpp"

@@ -148,9 +148,9 @@ void engine_state::on_tick() {
   self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
                       tick::value);
   if (auto health = serving().health(); !health) {
-    if (!draining_) say(schema::Phase::FAILED, health.why().text);
-    draining_ = true;  // what runs ends as failed
-    end_when_empty();
+    // As if it had been killed: the scheduler tells every client, every request cancels itself.
+    say(schema::Phase::FAILED, health.why().text);
+    self_->quit(caf::exit_reason::user_shutdown);
   }
 }
 

@@ -10,6 +10,8 @@ namespace lethe {
 
 namespace {
 
+constexpr std::chrono::milliseconds tick_every{500};
+constexpr uint64_t place_patience_ns = 5'000'000'000;
 constexpr uint32_t credit_batch = limits::answer_window / 4;
 
 api_error unavailable(const char* code, std::string message, uint32_t retry_after_s) {
@@ -51,6 +53,18 @@ void face_state::begin(face_actor::stateful_pointer<face_state> self, face_setup
   scheduler_ = std::move(scheduler);
   directory_ = std::move(directory);
   setup_.queue->wake(face_actor(self));
+  on_tick();
+}
+
+/// A scheduler that says nothing is no reason to wait for ever.
+void face_state::on_tick() {
+  uint64_t now = clerk_.now_ns();
+  std::vector<uint64_t> silent;
+  for (const auto& [id, x] : exchanges_)
+    if (!x.placed && now - x.asked_ns > place_patience_ns) silent.push_back(id);
+  for (uint64_t id : silent)
+    fail(exchanges_.at(id), unavailable("no_answer", "the scheduler does not answer", 1));
+  self_->delayed_send(face_actor(self_), tick_every, tick::value);
 }
 
 void face_state::read_queue() {
@@ -121,7 +135,8 @@ api_refusal face_state::check_key(const http_request& r) const {
 void face_state::place(http_request r) {
   uint64_t http_id = r.id, request = 0;
   fill_random(std::as_writable_bytes(std::span(&request, 1)));
-  exchanges_.emplace(http_id, exchange{.http = std::move(r), .request = request});
+  exchanges_.emplace(
+      http_id, exchange{.http = std::move(r), .request = request, .asked_ns = clerk_.now_ns()});
   http_of_[request] = http_id;
   self_->send(scheduler_, clerk_.write<schema::Place>(
                               request, [&](schema::Place::Builder b) { b.setRequest(request); }));
@@ -135,6 +150,7 @@ face_state::exchange* face_state::find(uint64_t request) {
 void face_state::placed(const wire<schema::Placed>& m) {
   clerk_.read(m, [&](schema::Placed::Reader r) {
     exchange* x = find(r.getRequest());
+    if (x) x->placed = true;
     if (!x) {
       // The client left before; the place is free again.
       if (r.isAt())
@@ -284,6 +300,7 @@ face_actor::behavior_type face(face_actor::stateful_pointer<face_state> self, fa
       [&state](const wire<schema::Answer>& m) { state.answer(m); },
       [&state](const wire<schema::Lost>& m) { state.lost(m); },
       [&state](stirred) { state.read_queue(); },
+      [&state](tick) { state.on_tick(); },
   };
 }
 

@@ -30,6 +30,7 @@ class face_state {
   void placed(const wire<schema::Placed>& m);
   void answer(const wire<schema::Answer>& m);
   void lost(const wire<schema::Lost>& m);
+  void on_tick();
 
  private:
   /// One HTTP request that waits for engines.
@@ -41,7 +42,8 @@ class face_state {
     request_actor answerer;
     std::deque<size_t> pieces;  // bytes of each that the client has not taken
     uint32_t taken = 0;         // pieces to give credit for
-    bool begun = false, streams = false;
+    uint64_t asked_ns = 0;
+    bool placed = false, begun = false, streams = false;
   };
 
   void arrived(http_request r);

@@ -24,7 +24,8 @@ using stirred = caf::atom_constant<caf::atom("stirred")>;
 /// Other systems ask for an actor by its interface. Who answers whom: schemas/messages.capnp.
 using face_actor =
     caf::typed_actor<caf::reacts_to<wire<schema::Placed>>, caf::reacts_to<wire<schema::Answer>>,
-                     caf::reacts_to<wire<schema::Lost>>, caf::reacts_to<stirred>>;
+                     caf::reacts_to<wire<schema::Lost>>, caf::reacts_to<stirred>,
+                     caf::reacts_to<tick>>;
 using scheduler_actor =
     caf::typed_actor<caf::reacts_to<wire<schema::Place>>, caf::reacts_to<wire<schema::Submit>>,
                      caf::reacts_to<wire<schema::Cancel>>, caf::reacts_to<wire<schema::Release>>,

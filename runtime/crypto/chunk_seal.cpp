@@ -1,8 +1,8 @@
 #include "runtime/crypto/chunk_seal.hpp"
 
+#include "runtime/base/varint.hpp"
 #include "runtime/crypto/chunk_frames.hpp"
 #include "runtime/crypto/hkdf.hpp"
-#include "runtime/base/varint.hpp"
 
 namespace lethe {
 

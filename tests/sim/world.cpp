@@ -176,7 +176,10 @@ run_report world::run() {
 void world::calm() {
   facts_.stormy = false;
   facts_.throw_in.clear();
-  for (auto* core : facts_.cores) core->step_us = 500;
+  for (auto* core : living_cores()) {
+    core->step_us = 500;
+    core->ranks->fail_next = false;
+  }
   for (auto& h : hosts_) h.rejoins_ms = 0;
   until("the clients' requests do not end", 60'000, [this] { return face_state().open() == 0; });
   until("the cluster does not become what its file says", 60'000, [this] { return converged(); });

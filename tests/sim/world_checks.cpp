@@ -70,6 +70,9 @@ std::string world::state() const {
       face_state().open());
   for (const auto& [id, e] : f.engines())
     text += fmt::format(" {}/{}:{}{}", id, e.epoch, int(e.phase), e.surplus ? "-" : "");
+  if (face_state().open() > 0)
+    text += fmt::format("; request {} has not ended", face_state().oldest());
+  for (auto id : requests_alive_) text += fmt::format("; actor {} runs", id);
   for (const auto& h : hosts_) text += fmt::format(" {}{}", h.name, h.up ? "" : " is down");
   return text;
 }

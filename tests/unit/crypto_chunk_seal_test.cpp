@@ -1,9 +1,9 @@
 #include "runtime/crypto/chunk_seal.hpp"
 
 #include "crypto_samples.hpp"
+#include "runtime/base/varint.hpp"
 #include "runtime/crypto/chunk_frames.hpp"
 #include "runtime/crypto/hpke.hpp"
-#include "runtime/base/varint.hpp"
 
 namespace lethe {
 namespace {
