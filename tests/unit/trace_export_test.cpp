@@ -41,10 +41,9 @@ struct perfetto {
         processes[track.first] = text(e["args"]["name"]);
       if (phase == "M" && text(e["name"]) == "thread_name") tracks[track] = text(e["args"]["name"]);
       if (phase == "X") slices[track].emplace_back(number(e["ts"]), number(e["dur"]));
-      if (phase == "s")
-        EXPECT_TRUE(starts.emplace(number(e["id"]), end{track, number(e["ts"])}).second);
-      if (phase == "f")
-        EXPECT_TRUE(ends.emplace(number(e["id"]), end{track, number(e["ts"])}).second);
+      if (phase != "s" && phase != "f") continue;
+      auto& into = phase == "s" ? starts : ends;
+      EXPECT_TRUE(into.emplace(number(e["id"]), end{track, number(e["ts"])}).second);
     }
     for (auto& [track, of] : slices) std::ranges::sort(of);
   }

@@ -55,8 +55,8 @@ TEST(Slow, SortsByWhatIsAsked) {
   EXPECT_EQ(by_handling[0].receiver, actor_kind::request);
   EXPECT_EQ(by_handling[0].handling.p99_ns, 140 * us);
   auto by_queue = slowest(t, slow_by::queue);
-  EXPECT_EQ(message_name(by_queue[0].type), "Release");
-  EXPECT_EQ(by_queue[0].receiver, actor_kind::scheduler);
+  EXPECT_EQ(message_name(by_queue[0].type), "Answer");
+  EXPECT_EQ(by_queue[0].receiver, actor_kind::face);
   size_t messages = 0;
   for (const auto& s : by_queue) messages += s.count;
   EXPECT_EQ(messages, t.events.size());
