@@ -37,7 +37,7 @@ void world::check_drains() {
   constexpr uint64_t patience_ms = 1000;
   uint64_t now = now_us() / 1000;
   for (const auto& [id, e] : known_fleet().engines()) {
-    if (e.phase != schema::Phase::DRAINING || now < e.since + patience_ms) continue;
+    if (e.phase != schema::Phase::DRAINING) continue;
     auto at = desk().engines().find(id);
     bool busy = at != desk().engines().end() && at->second.held > 0;
     if (busy) idle_since_ms_[id] = now;
