@@ -106,7 +106,7 @@ void tool_reader::read_marked(std::string_view text, bool ended) {
       size_t part = found || ended ? 0 : std::min(mark.size() - 1, text.size() - at_);
       while (part > 0 && !mark.starts_with(text.substr(text.size() - part))) --part;
       size_t words = text.substr(0, begin - part).find_last_not_of(blanks) + 1;  // npos + 1 == 0
-      if (!found && ended && (calls_.empty() || words > at_)) words = text.size();
+      if (!found && ended && (words > at_ || at_ != call_end_)) words = text.size();
       say(text, std::max(at_, words));
       if (!found) return;
       opened_ = true;
@@ -117,7 +117,7 @@ void tool_reader::read_marked(std::string_view text, bool ended) {
     if (is == verdict::open) return;
     opened_ = false;
     if (is == verdict::call)
-      at_ = next_;
+      at_ = call_end_ = next_;
     else
       say(text, text.find(mark, at_) + mark.size());
     std::ranges::move(found_, std::back_inserter(calls_));

@@ -70,8 +70,9 @@ class tool_reader {
   std::pmr::vector<tool_call> calls_, found_;  // certain; not yet
   size_t at_ = 0;                              // before: content, or in a call
   size_t next_ = 0;                            // of a call that may be: what is to be read of it
-  bool opened_ = false;                        // its mark was read
-  bool words_ = false;                         // there is no call in all of the answer
+  size_t call_end_ = SIZE_MAX;  // of the last one: blanks behind it are none of the words
+  bool opened_ = false;         // its mark was read
+  bool words_ = false;          // there is no call in all of the answer
   bracket_scan scan_;
 };
 

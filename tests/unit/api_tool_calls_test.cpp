@@ -61,6 +61,7 @@ TEST(ToolCalls, HermesCallsStandInTags) {
        "<tool_call>{\"name\":\"g\",\"arguments\":{\"b\":[{}]}}</tool_call>\n",
        "|f{\"a\":\"</tool_call>\"}|g{\"b\":[{}]}"},
       {"<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call> and then", " and then|f{}"},
+      {"<tool_call>{\"name\":\"f\"}</tool_call> then \n", " then \n|f{}"},
       {"<tool_call>{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":2}\"}</tool_call>", "|f{\"a\":2}"},
       {"<tool_call>{\"name\":\"f\"}</tool_call>", "|f{}"},
       {"<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"\\\"}{\"}}", "|f{\"a\":\"\\\"}{\"}"},
