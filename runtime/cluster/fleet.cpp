@@ -29,7 +29,7 @@ void fleet::assign(fleet_time now) {
   };
   std::ranges::stable_sort(all, {}, rank);
   for (auto* e : all) {
-    bool going = e->phase == Phase::DRAINING;
+    bool going = e->phase == Phase::DRAINING || e->phase == Phase::GONE;
     auto place = going ? open.end() : std::ranges::find(open, e->place);
     e->surplus = place == open.end();
     if (!e->surplus) open.erase(place);

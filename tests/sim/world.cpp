@@ -166,7 +166,6 @@ run_report world::run() {
   if (good()) end_actors();
   report_.violation = facts_.violation;
   report_.virtual_ms = now_us() / 1000;
-  report_.requests = face_ && good() ? report_.requests : 0;
   report_.faults = facts_.faults;
   report_.endings = facts_.endings;
   return report_;
