@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "runtime/trace/trace_limits.hpp"
 #include "runtime/base/mapped_file.hpp"
+#include "runtime/trace/trace_limits.hpp"
 #include "schemas/recording.capnp.h"
 
 namespace lethe {
