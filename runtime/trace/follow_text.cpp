@@ -58,22 +58,25 @@ std::string line_of(const timeline& t, const traced_request& r, uint32_t event) 
                      time_text(e.handled_ns), bar_of(r, e));
 }
 
-bool alike(const traced_event& a, const traced_event& b) {
-  return a.type == b.type && a.sender == b.sender && a.receiver == b.receiver &&
-         (a.via == nowhere) == (b.via == nowhere);
+/// Pieces of an answer and the credit for them go to and fro between two actors.
+bool same_two(const traced_event& a, const traced_event& b) {
+  bool direct = a.via == nowhere && b.via == nowhere;
+  return direct && ((a.sender == b.sender && a.receiver == b.receiver) ||
+                    (a.sender == b.receiver && a.receiver == b.sender));
 }
 
 std::string lines_of(const timeline& t, const traced_request& r, bool whole) {
   std::string out;
   for (size_t i = 0, end = 0; i < r.events.size(); i = end) {
     end = i + 1;
-    while (end < r.events.size() && alike(t.events[r.events[i]], t.events[r.events[end]])) ++end;
+    while (end < r.events.size() && same_two(t.events[r.events[i]], t.events[r.events[end]])) ++end;
     if (whole || end - i < run_least) {
       for (size_t j = i; j < end; ++j) out += line_of(t, r, r.events[j]);
       continue;
     }
     out += line_of(t, r, r.events[i]);
-    out += fmt::format("{:>10}  {} more of the same; --all shows them\n", "...", end - i - 2);
+    out +=
+        fmt::format("{:>10}  {} more between the same two; --all shows them\n", "...", end - i - 2);
     out += line_of(t, r, r.events[end - 1]);
   }
   return out;

@@ -14,7 +14,7 @@ std::string actor_text(const timeline& t, const actor_tag& actor, uint32_t proce
 std::string gaps_text(const timeline& t);
 
 std::string list_text(const timeline& t, size_t last);
-/// Runs of like messages are told by their first and last unless `whole`.
+/// Long runs of messages between the same two are told by their first and last unless `whole`.
 std::string follow_text(const timeline& t, const traced_request& r, bool whole);
 std::string slow_text(const timeline& t, slow_by by);
 std::string stuck_text(const timeline& t, int64_t least_ns);

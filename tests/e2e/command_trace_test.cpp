@@ -10,7 +10,7 @@ bool says(const std::string& text, const std::string& what) { return text.find(w
 
 /// "Release" reaches the scheduler a moment after the client has its answer.
 bool wait_for_release() {
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 1000; ++i) {
     if (says(run_lethe({"trace", "list"}).out, "Release to scheduler")) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -20,7 +20,7 @@ bool wait_for_release() {
 TEST(CommandTrace, FollowsARequestThroughSeparateProcesses) {
   running_cluster c(lab_config("[engines]\nprocesses = \"separate\"\n[trace]\nmode = \"all\"\n"));
   uint16_t port = c.port("api");
-  ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+  ASSERT_TRUE(c.tells("ready: 1 of 1", 120)) << c.errors();
   ASSERT_EQ(http_ask(port, "/v1/completions", completion(20)).status, 200);
   ASSERT_TRUE(wait_for_release());
 
@@ -65,7 +65,7 @@ TEST(CommandTrace, ACorruptRecordingOrAWrongIdIsOneClearLine) {
 
 TEST(CommandTrace, SaysThatTracingIsOffAndHowToTurnItOn) {
   running_cluster c(lab_config("[trace]\nmode = \"off\"\n"));
-  ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+  ASSERT_TRUE(c.tells("ready: 1 of 1", 120)) << c.errors();
   for (std::vector<std::string> words :
        {std::vector<std::string>{"list"}, {"follow"}, {"slow"}, {"stuck"}}) {
     words.insert(words.begin(), "trace");

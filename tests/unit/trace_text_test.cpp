@@ -59,12 +59,15 @@ TEST(TraceText, FollowTellsRunsByTheirEnds) {
   for (int i = 0; i < 40; ++i) {
     auto answer = w.s.send<schema::Answer>(1, w.request, ms + i * ms);
     w.s.take(answer, w.face, ms + i * ms + 50 * us);
+    if (i % 4 > 0) continue;
+    auto credit = w.s.send<schema::Credit>(1, w.face, ms + i * ms + 55 * us);
+    w.s.take(credit, w.request, ms + i * ms + 90 * us, us);
   }
   auto t = make_timeline(w.s.gather(99 * ms));
   auto lines = [](const std::string& s) { return std::ranges::count(s, '\n'); };
   auto brief = follow_text(t, t.requests[0], false), whole = follow_text(t, t.requests[0], true);
-  EXPECT_TRUE(says(brief, "38 more of the same"));
-  EXPECT_EQ(lines(whole) - lines(brief), 37);
+  EXPECT_TRUE(says(brief, "48 more between the same two"));
+  EXPECT_EQ(lines(whole) - lines(brief), 47);
   EXPECT_TRUE(says(whole, "not released"));
 }
 
