@@ -123,8 +123,8 @@ result<std::unique_ptr<control_server>> control_server::start(const std::string&
   if (int other = connect_to(*path); other >= 0) {
     ::close(other);
     return fail(
-        "a cluster named \"{}\" runs here already; lethe down --cluster {} ends it, or give this one another "
-        "name",
+        "a cluster named \"{}\" runs here already; lethe down --cluster {} ends it, or give this "
+        "one another name",
         cluster, cluster);
   }
   ::unlink(path->c_str());  // of one that died
