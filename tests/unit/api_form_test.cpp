@@ -87,8 +87,8 @@ bool takes(const compiled& c, std::string_view text) {
 const std::string weather =
     R"({"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{
        "city":{"$ref":"#/$defs/city"}},"required":["city"],"$defs":{"city":{"type":"string"}}}}})";
-const std::string now =
-    R"({"type":"function","function":{"name":"now","parameters":{"type":"object","properties":{}}}})";
+const std::string now = R"({"type":"function","function":{"name":"now",
+       "parameters":{"type":"object","properties":{}}}})";
 
 TEST(ApiForm, RequiredCallsAreOfTheTools) {
   compiled c("\"tools\":[" + weather + "," + now + R"(],"tool_choice":"required")");
