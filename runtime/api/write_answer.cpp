@@ -36,9 +36,13 @@ void write_completion_logprobs(json_text& out, const said_choice& c) {
   out.open('{').key("tokens").open('[');
   for (const auto& t : c.tokens) out.text(t.text);
   out.close(']').key("token_logprobs").open('[');
-  for (const auto& t : c.tokens) out.number(double(t.logprob));
+  for (const auto& t : c.tokens) t.first ? out.null() : out.number(double(t.logprob));
   out.close(']').key("top_logprobs").open('[');
   for (const auto& t : c.tokens) {
+    if (t.first) {
+      out.null();
+      continue;
+    }
     out.open('{');
     for (const auto& a : t.top) out.key(a.text).number(double(a.logprob));
     out.close('}');

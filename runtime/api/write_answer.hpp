@@ -17,6 +17,7 @@ struct said_token {
   std::string_view text;
   float logprob = 0;
   std::span<const said_alternative> top;
+  bool first = false;  // of an echoed prompt: nothing says how likely it was
 };
 
 /// What is said of one choice: all of it, or what is new since the last chunk.

@@ -93,8 +93,6 @@ api_refusal check_ask(const api_ask& a, const served_model& m) {
                      .message = fmt::format("this cluster serves {}; see /v1/models", m.name)};
   if (a.call == api_call::chat && !m.chat)
     return wrong_param("messages", "this model has no chat template; use /v1/completions");
-  if (a.echo && a.want_logprobs)
-    return wrong_param("echo", "echo together with logprobs is not supported");
   size_t prompts = a.call == api_call::chat ? 1 : a.prompts.size();
   if (prompts * a.choices > limits::choices_max)
     return wrong_param("n", "{} prompts with {} choices each are more than {} answers", prompts,
@@ -168,7 +166,8 @@ size_t part_bytes(const api_ask& a, size_t prompt_tokens, uint32_t max_tokens) {
   size_t per_token = 64 + size_t{a.logprobs} * sizeof(token_logprob);
   size_t answer = size_t{a.choices} * max_tokens * per_token;
   size_t form = a.form == answer_form::text ? 0 : form_bytes_max;
-  return (size_t{16} << 20) + prompt_tokens * 64 + answer + form;
+  size_t echoed = a.echo ? prompt_tokens * per_token : 0;
+  return (size_t{16} << 20) + prompt_tokens * 64 + echoed + answer + form;
 }
 
 }  // namespace
@@ -198,7 +197,8 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
                    .max_tokens = max_tokens,
                    .choices = a.choices,
                    .how = how_of(a, by_.model->model.defaults()),
-                   .stop_ids = stop_ids};
+                   .stop_ids = stop_ids,
+                   .prompt_logprobs = a.echo && a.want_logprobs};
   std::optional<grammar> rules;
   if (auto why = compile_form(a, by_.model->call_format(), rules)) return why;
   if (rules) ask.form = {&*rules, by_.model->trie.get()};

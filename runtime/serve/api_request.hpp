@@ -99,6 +99,8 @@ class api_request {
   // api_request_answer.cpp: from engine to answer
   finish_reason reason_of(const spoken& s) const;
   const char* said_reason(const spoken& s) const;
+  std::pmr::vector<said_token> tokens_of(const spoken& s, uint32_t first, uint32_t last,
+                                         std::pmr::vector<said_alternative>& top) const;
   bool read(spoken& s);
   void say_more(spoken& s, answer_sink& out);
   void say_whole(answer_sink& out);

@@ -7,23 +7,47 @@ namespace lethe {
 
 namespace {
 
-/// Tokens [first, last) of a choice as clients see them. Their alternatives are kept in `top`.
-std::pmr::vector<said_token> tokens_of(const choice_state& c, uint32_t alternatives,
-                                       const tokenizer& words, uint32_t first, uint32_t last,
-                                       std::pmr::vector<said_alternative>& top) {
-  std::pmr::vector<said_token> all(top.get_allocator());
-  top.reserve(top.size() + size_t{last - first} * alternatives);
-  for (uint32_t t = first; t < last; ++t) {
+/// What a request says of some tokens in a row.
+struct scored_tokens {
+  std::span<const uint32_t> ids;
+  std::span<const float> logprobs;
+  std::span<const token_logprob> top;  // so many for each
+};
+
+/// As clients see them. `top` keeps their alternatives, and has room for them.
+void append_said(const scored_tokens& from, const tokenizer& words,
+                 std::pmr::vector<said_token>& into, std::pmr::vector<said_alternative>& top) {
+  size_t each = from.ids.empty() ? 0 : from.top.size() / from.ids.size();
+  for (size_t t = 0; t < from.ids.size(); ++t) {
     size_t begin = top.size();
-    for (const auto& likely : std::span(c.top).subspan(size_t{t} * alternatives, alternatives))
+    for (const auto& likely : from.top.subspan(t * each, each))
       top.push_back({words.token_bytes(likely.id), likely.logprob});
-    all.push_back({words.token_bytes(c.ids[t]), c.logprobs[t],
-                   std::span<const said_alternative>(top).subspan(begin)});
+    into.push_back({words.token_bytes(from.ids[t]), from.logprobs[t],
+                    std::span<const said_alternative>(top).subspan(begin)});
   }
-  return all;
 }
 
 }  // namespace
+
+/// Tokens [first, last) of a choice; where the prompt is echoed, before the first its own.
+std::pmr::vector<said_token> api_request::tokens_of(const spoken& s, uint32_t first, uint32_t last,
+                                                    std::pmr::vector<said_alternative>& top) const {
+  const tokenizer& words = by_.model->words;
+  const choice_state& c = s.from->choice(s.choice);
+  size_t each = state_->ask.logprobs, count = last - first;
+  bool echo = state_->ask.echo && first == 0 && !s.begun;
+  auto prompt = s.from->prompt();
+  top.reserve((count + (echo ? prompt.size() : 0)) * each);
+  std::pmr::vector<said_token> all(top.get_allocator());
+  if (echo) {
+    append_said({prompt, s.from->prompt_logprobs(), s.from->prompt_top()}, words, all, top);
+    all.front().first = true;
+  }
+  append_said({std::span(c.ids).subspan(first, count), std::span(c.logprobs).subspan(first, count),
+               std::span(c.top).subspan(first * each, count * each)},
+              words, all, top);
+  return all;
+}
 
 /// A choice ended by a stop text was told so by its reader, whatever the engine saw first.
 finish_reason api_request::reason_of(const spoken& s) const {
@@ -86,7 +110,9 @@ void api_request::say_more(spoken& s, answer_sink& out) {
   const api_ask& a = state_->ask;
   std::string_view text = s.words().substr(s.said_bytes);
   auto calls = s.calls().subspan(s.said_calls);
-  bool tokens = a.want_logprobs && s.text.tokens() > s.said_tokens;
+  bool scored_echo = !s.begun && a.echo && a.want_logprobs;
+  if (scored_echo && s.text.tokens() == 0 && !s.ended) return;  // the prompt is being read
+  bool tokens = a.want_logprobs && (scored_echo || s.text.tokens() > s.said_tokens);
   if (s.begun && text.empty() && calls.empty() && !tokens && !s.ended) return;
   std::pmr::string echoed(&state_->pool);
   if (!s.begun && a.echo) echoed.append(echo_of(s)).append(text);
@@ -94,9 +120,7 @@ void api_request::say_more(spoken& s, answer_sink& out) {
   if (!calls.empty()) called = tool_calls_json(calls, s.said_calls, true, &state_->pool);
   std::pmr::vector<said_alternative> top(&state_->pool);
   std::pmr::vector<said_token> said(&state_->pool);
-  if (tokens)
-    said = tokens_of(s.from->choice(s.choice), a.logprobs, by_.model->words, s.said_tokens,
-                     s.text.tokens(), top);
+  if (tokens) said = tokens_of(s, s.said_tokens, s.text.tokens(), top);
   said_choice c{.index = uint32_t(&s - state_->choices.data()),
                 .text = echoed.empty() ? text : std::string_view(echoed),
                 .tool_calls = called,
@@ -127,9 +151,7 @@ void api_request::say_whole(answer_sink& out) {
       c.tool_calls = texts.emplace_back(tool_calls_json(s.calls(), 0, false, pool));
     if (a.echo) c.text = texts.emplace_back(echo_of(s)).append(s.words());
     if (a.want_logprobs)
-      c.tokens =
-          tokens.emplace_back(tokens_of(s.from->choice(s.choice), a.logprobs, by_.model->words, 0,
-                                        s.text.tokens(), tops.emplace_back()));
+      c.tokens = tokens.emplace_back(tokens_of(s, 0, s.text.tokens(), tops.emplace_back()));
     all.push_back(c);
   }
   auto body = state_->writer->whole(all, usage());

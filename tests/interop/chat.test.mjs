@@ -115,6 +115,27 @@ test('logprobs stand beside the tokens of a chat', async () => {
   assert.equal((await chat()).choices[0].logprobs, null);
 });
 
+test('an echoed prompt is scored as an answer is', async () => {
+  const scored = async (prompt, max_tokens, more) => (await complete(
+    { prompt, echo: true, logprobs: 1, temperature: 0, max_tokens, ...more })).choices[0];
+  const first = await scored('The answer is', 4);
+  const l = first.logprobs;
+  assert.equal(l.tokens.join(''), first.text);
+  assert.deepEqual([l.token_logprobs[0], l.top_logprobs[0], l.text_offset[0]], [null, null, 0]);
+  assert.ok(l.token_logprobs.slice(1).every((p) => p <= 0));
+  const plain = (await complete({ prompt: 'The answer is', logprobs: 1, temperature: 0, max_tokens: 4 })).choices[0].logprobs;
+  assert.deepEqual(l.token_logprobs.slice(-4), plain.token_logprobs);
+  const longer = (await scored('The answer is that all', 1)).logprobs;
+  const prompt = l.tokens.length - 4;
+  assert.ok(longer.tokens.length > prompt + 1);
+  assert.deepEqual(longer.tokens.slice(0, prompt), l.tokens.slice(0, prompt));
+  assert.deepEqual(longer.token_logprobs.slice(0, prompt), l.token_logprobs.slice(0, prompt));
+  const stream = await complete({ prompt: 'The answer is', echo: true, logprobs: 1, temperature: 0, max_tokens: 4, stream: true });
+  const streamed = [];
+  for await (const { choices: [c] } of stream) streamed.push(...(c?.logprobs?.token_logprobs ?? []));
+  assert.deepEqual(streamed, l.token_logprobs);
+});
+
 test('logprobs of a completion have their older form', async () => {
   const answer = await complete({ logprobs: 2, max_tokens: 5 });
   const l = answer.choices[0].logprobs;
