@@ -76,6 +76,7 @@ void write_engine(json_text& out, schema::EngineStatus::Reader e) {
       .number(uint64_t{l.getPagesReserved()})
       .key("arenas")
       .number(uint64_t{l.getArenas()});
+  out.key("generated").number(l.getDecoded());
   out.key("resident_bytes").number(l.getResidentBytes()).close('}');
 }
 

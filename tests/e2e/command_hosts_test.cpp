@@ -1,0 +1,177 @@
+// Several hosts: each a network namespace on one switch, the built program on every one of them.
+#include <gtest/gtest.h>
+
+#include "tests/e2e/load.hpp"
+#include "tests/e2e/network.hpp"
+#include "tests/e2e/stranger.hpp"
+
+namespace lethe {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint16_t port = 7001;
+
+class Hosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (auto why = network_.begin(); !why.empty()) GTEST_SKIP() << why;
+    for (const char* name : {"north", "south", "west"}) {
+      machines_.emplace(name, network_.add());
+      if (machines_.at(name).address.empty()) GTEST_SKIP() << "no host can be made on a network";
+    }
+    std::filesystem::create_directory(folder_ / "run");
+    ::setenv("XDG_RUNTIME_DIR", (folder_ / "run").c_str(), 1);
+  }
+
+  const net_host& machine(const std::string& name) const { return machines_.at(name); }
+
+  std::string config(const std::vector<std::string>& hosts, int engines,
+                     const std::string& more = {}) const {
+    std::string text;
+    for (const auto& name : hosts)
+      text += "[[hosts]]\nname = \"" + name + "\"\naddress = \"" + machine(name).address +
+              "\"\nport = " + std::to_string(port) + "\n";
+    return lab_config(text +
+                      "[engines]\ntensor = 2\npipeline = 2\nplacement = \"spread\"\ncount = " +
+                      std::to_string(engines) + "\n" + more +
+                      "[tls]\nfolder = \"keys\"\n[health]\nheartbeat_ms = 200\n"
+                      "lost_after_ms = 1500\n");
+  }
+  std::string file(const std::string& name, const std::string& text) const {
+    auto path = folder_.write(name, text);
+    auto made = run_lethe({"keys", "init", path});
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+    return path;
+  }
+
+  /// `lethe up FILE --host NAME` there.
+  running_cluster& up(const std::string& path, const std::string& host) {
+    running_.erase(host);
+    machine(host).on([&] { running_.try_emplace(host, host_of{path, host}); });
+    return running_.at(host);
+  }
+  running_cluster& host(const std::string& name) { return running_.at(name); }
+  uint16_t api() { return host("north").port("api"); }
+
+  http_said ask(const std::string& prompt, uint32_t tokens = 24) {
+    std::string body = R"({"model":"tiny","temperature":0,"ignore_eos":true,"max_tokens":)" +
+                       std::to_string(tokens) + R"(,"prompt":")" + prompt + "\"}";
+    uint16_t to = api();
+    return machine("north").on([&] { return http_ask(to, "/v1/completions", body); });
+  }
+  std::unique_ptr<load> clients(int n, uint32_t tokens = 16) {
+    uint16_t to = api();
+    return machine("north").on([&] { return std::make_unique<load>(to, n, tokens); });
+  }
+
+  std::string status(const std::string& path) const {
+    return run_lethe({"status", "--json", "--cluster", path}).out;
+  }
+  bool joined(const std::string& path, const std::string& name) const {
+    return status(path).find("{\"name\":\"" + name + "\",\"joined\":true") != std::string::npos;
+  }
+  template <class Seen>
+  double seconds_until(Seen&& seen, double patience = 20) const {
+    auto begun = test_clock::now();
+    auto passed = [&] { return std::chrono::duration<double>(test_clock::now() - begun).count(); };
+    while (!seen() && passed() < patience) std::this_thread::sleep_for(milliseconds(50));
+    return passed();
+  }
+
+  scratch_folder folder_;
+  small_network network_;
+  std::map<std::string, net_host> machines_;
+  std::map<std::string, running_cluster> running_;
+};
+
+std::string text_of(const http_said& said) {
+  json_answer json(said.body);
+  if (said.status != 200 || !json.valid) return "(" + std::to_string(said.status) + ")";
+  return std::string(json.root["choices"].at(0)["text"].get_string().value_unsafe());
+}
+
+/// Tokens that the engines of a host have made.
+uint64_t generated_on(const std::string& status, const std::string& host) {
+  json_answer json(status);
+  uint64_t all = 0;
+  if (!json.valid) return all;
+  for (auto e : json.root["engines"].get_array())
+    if (std::string_view(e["host"].get_string().value_unsafe()) == host)
+      all += e["generated"].get_uint64().value_unsafe();
+  return all;
+}
+
+TEST_F(Hosts, TwoAnswerAsOneProcessDoesAndShareTheLoad) {
+  const std::vector<std::string> prompts = {"The answer is", "Once upon a time", "1 2 3", "a"};
+  std::vector<std::string> alone;
+  {
+    running_cluster one(lab_config("[engines]\ncount = 1\n"));
+    ASSERT_TRUE(one.tells("ready: 1 of 1")) << one.errors();
+    for (const auto& p : prompts)
+      alone.push_back(text_of(http_ask(one.port("api"), "/v1/completions",
+                                       R"({"model":"tiny","temperature":0,"ignore_eos":true,)"
+                                       R"("max_tokens":24,"prompt":")" +
+                                           p + "\"}")));
+  }
+  ::setenv("XDG_RUNTIME_DIR", (folder_ / "run").c_str(), 1);
+  auto path = file("two.toml", config({"north", "south"}, 2));
+  up(path, "north");
+  up(path, "south");
+  ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
+  {
+    auto busy = clients(2);  // so that the others find now this host free, now that one
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      EXPECT_GE(alone[i].size(), 8u) << alone[i];
+      for (int again = 0; again < 6; ++again) EXPECT_EQ(text_of(ask(prompts[i])), alone[i]);
+    }
+    busy->end();
+    EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u);
+  }
+  std::string said;
+  EXPECT_LT(seconds_until([&] {
+              said = status(path);
+              return generated_on(said, "north") > 24 * 6 && generated_on(said, "south") > 24 * 6;
+            }),
+            5)
+      << said;
+  EXPECT_EQ(run_lethe({"down", "--cluster", path}).exit_code, 0);
+  EXPECT_EQ(host("north").wait(), 0) << host("north").errors();
+  EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
+}
+
+TEST_F(Hosts, OneThatIsCutOffIsLostAndComesBack) {
+  auto path = file("two.toml", config({"north", "south"}, 2));
+  up(path, "north");
+  up(path, "south");
+  ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
+  auto busy = clients(8);
+  std::this_thread::sleep_for(milliseconds(300));
+  for (int times = 0; times < 2; ++times) {
+    uint64_t lost_before = busy->seen.retryable;
+    ASSERT_EQ(machine("south").cable(false), "");
+    EXPECT_LT(seconds_until([&] { return !joined(path, "south"); }), 5) << status(path);
+    auto said = status(path);
+    EXPECT_NE(said.find("\"reason\":\"its host was lost\""), std::string::npos) << said;
+    EXPECT_GT(seconds_until([&] { return busy->seen.retryable > lost_before; }, 5), 0);
+    EXPECT_GT(busy->seen.retryable, lost_before) << "nothing ran there";
+    // From here on nobody notices.
+    uint64_t lost = busy->seen.retryable, whole = busy->seen.whole;
+    std::this_thread::sleep_for(milliseconds(700));
+    EXPECT_EQ(busy->seen.retryable, lost);
+    EXPECT_GT(busy->seen.whole, whole);
+    EXPECT_EQ(text_of(ask("The answer is")).find("("), std::string::npos);
+    ASSERT_EQ(machine("south").cable(true), "");
+    EXPECT_LT(seconds_until([&] { return is_whole(path) && joined(path, "south"); }), 10)
+        << status(path) << host("north").errors() << host("south").errors();
+  }
+  busy->end();
+  std::printf("%llu whole, %llu retryable; slowest %d ms\n",
+              (unsigned long long)busy->seen.whole.load(),
+              (unsigned long long)busy->seen.retryable.load(), busy->seen.slowest_ms.load());
+  EXPECT_EQ(busy->seen.cut, 0u);
+  EXPECT_EQ(busy->seen.other, 0u);
+}
+
+}  // namespace
+}  // namespace lethe
