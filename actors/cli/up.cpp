@@ -85,22 +85,20 @@ wire<schema::ControlAsk> ask_status() {
   return pack<schema::ControlAsk>({}, [](schema::ControlAsk::Builder b) { b.setStatus(); });
 }
 
-wire<schema::ControlAsk> ask_down(schema::Down how) {
-  return pack<schema::ControlAsk>({}, [how](schema::ControlAsk::Builder b) { b.setDown(how); });
-}
-
 /// Until the cluster has gone down, by a signal or by `lethe down`.
 void watch(cluster_node& node, live_view& view, const sigset_t& signals) {
   bool asked = false;
+  std::string stood;
   while (!node.ended()) {
     timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
     if (sigtimedwait(&signals, nullptr, &pause) > 0) {
       view.line("{}", asked ? "ending at once" : "draining; again to end at once");
-      if (auto sent = node.ask(ask_down(asked ? schema::Down::NOW : schema::Down::DRAIN)); !sent)
+      if (auto sent = node.leave(asked ? schema::Down::NOW : schema::Down::DRAIN); !sent)
         view.line("{}", sent.why().text);
       asked = true;
     }
-    auto answer = node.ask(ask_status());
+    if (auto stands = node.standing(); stands != stood) view.line("{}", stood = stands);
+    auto answer = node.ask(ask_status(), std::chrono::seconds(1));
     if (!answer) continue;
     auto read = unpack(*answer, [&view](schema::ControlAnswer::Reader r) {
       if (r.isStatus()) view.show(r.getStatus());
@@ -148,7 +146,8 @@ void add_up(CLI::App& app, int& exit_code) {
   up->add_option("--host", *host, "which of the file's hosts this is");
   up->footer(
       "Prints a line for each listener to standard output, and what comes up to standard error.\n"
-      "Ctrl-C or SIGTERM drains: running requests finish first; a second one ends at once.\n"
+      "Ctrl-C or SIGTERM drains: running requests finish first; a second one ends at once. On the\n"
+      "leading (first) host it ends the cluster, on another one that host's part.\n"
       "Example:\n  lethe up configs/one.toml");
   up->callback([=, &exit_code] { exit_code = run(*file, *host); });
 }
