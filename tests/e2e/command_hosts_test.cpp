@@ -173,5 +173,140 @@ TEST_F(Hosts, OneThatIsCutOffIsLostAndComesBack) {
   EXPECT_EQ(busy->seen.other, 0u);
 }
 
+/// Nothing but a TLS alert may be said to one who speaks no TLS.
+bool is_silent(const heard& h) {
+  return h.bytes.empty() || (h.bytes.front() == '\x15' && h.bytes.size() <= 7);
+}
+
+TEST_F(Hosts, AStrangerGetsNowhere) {
+  auto path = file("two.toml", config({"north", "south", "west"}, 2));
+  up(path, "north");
+  up(path, "south");
+  ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
+  auto busy = clients(4);
+  const std::string to = machine("north").address, keys = folder_ / "keys";
+  // Another authority, the same names; and a host that the file names no more.
+  std::filesystem::create_directory(folder_ / "other");
+  auto other = folder_.write("other/two.toml", config({"north", "south", "west"}, 2));
+  ASSERT_EQ(run_lethe({"keys", "init", other}).exit_code, 0);
+  file("more.toml", config({"north", "gone"}, 2));
+
+  const auto& west = machine("west");
+  auto plainly = [&](const std::string& words) {
+    return west.on([&] { return say_plainly(to, port, words); });
+  };
+  auto in_tls = [&](const std::string& folder, const std::string& name) {
+    return west.on([&] { return say_in_tls(to, port, folder, name); });
+  };
+  std::string hello(32, '\0');  // as CAF begins where there is no TLS
+  hello[0] = 1;
+  for (const auto& words :
+       {std::string("GET / HTTP/1.1\r\n\r\n"), hello, std::string(20000, 'x')}) {
+    auto said = plainly(words);
+    EXPECT_TRUE(said.reached && said.hung_up && is_silent(said)) << said.bytes.size();
+  }
+  EXPECT_EQ(in_tls(keys, "").bytes, "") << "no certificate";
+  EXPECT_EQ(in_tls(folder_ / "other/keys", "west").bytes, "") << "another authority's";
+  EXPECT_EQ(in_tls(keys, "gone").bytes, "") << "a host that the file does not name";
+  EXPECT_NE(in_tls(keys, "west").bytes, "") << "the right one is spoken to: the control";
+
+  auto& liar = up(other, "west");
+  ASSERT_TRUE(liar.tells("not joined: ")) << liar.errors();
+  std::this_thread::sleep_for(milliseconds(700));
+  EXPECT_FALSE(joined(path, "west")) << status(path);
+  ::kill(liar.pid, SIGTERM);
+  EXPECT_EQ(liar.wait(5), 0) << liar.errors();
+  EXPECT_TRUE(up(path, "west").tells("joined, led by")) << host("west").errors();
+  EXPECT_LT(seconds_until([&] { return joined(path, "west"); }), 5) << status(path);
+  busy->end();
+  EXPECT_GT(busy->seen.whole, 10u);
+  EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u);
+}
+
+TEST_F(Hosts, AnotherHostsCertificateIsRefusedBeforeAnythingStarts) {
+  auto path = file("two.toml", config({"north", "south"}, 2));
+  std::filesystem::copy_file(folder_ / "keys/north.crt", folder_ / "keys/south.crt",
+                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file(folder_ / "keys/north.key", folder_ / "keys/south.key",
+                             std::filesystem::copy_options::overwrite_existing);
+  auto refused = run_lethe({"up", path, "--host", "south"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("certificate of north, this is host south"), std::string::npos)
+      << refused.err;
+}
+
+TEST_F(Hosts, OneIsAddedAndTakenAwayWhileItServes) {
+  auto one = file("one.toml", config({"north"}, 1));
+  auto three = file("three.toml", config({"north", "west", "south"}, 3));
+  auto two = file("two.toml", config({"north", "south"}, 2));
+  up(one, "north");
+  ASSERT_TRUE(host("north").tells("ready: 1 of 1")) << host("north").errors();
+  auto busy = clients(4);
+  // It comes before the leader has heard of it, and knocks until it is let in.
+  ASSERT_TRUE(up(three, "west").tells("not joined: ")) << host("west").errors();
+  EXPECT_FALSE(joined(one, "west"));
+  auto look = run_lethe({"apply", three, "--look"});
+  EXPECT_NE(look.out.find("hosts[west]: added"), std::string::npos) << look.out << look.err;
+  finished applied;
+  std::thread apply([&] { applied = run_lethe({"apply", three, "--patience", "30"}); });
+  EXPECT_TRUE(host("west").tells("joined, led by")) << host("west").errors();
+  up(three, "south");  // and this one after
+  apply.join();
+  EXPECT_EQ(applied.exit_code, 0) << applied.out << applied.err;
+  EXPECT_NE(applied.out.find("3 of 3 ready"), std::string::npos) << applied.out;
+  EXPECT_LT(seconds_until([&] { return generated_on(status(one), "west") > 0; }), 10);
+
+  applied = run_lethe({"apply", two, "--patience", "30"});
+  EXPECT_EQ(applied.exit_code, 0) << applied.out << applied.err;
+  EXPECT_NE(applied.out.find("hosts[west]: removed"), std::string::npos) << applied.out;
+  EXPECT_EQ(host("west").wait(10), 0) << host("west").errors();
+  EXPECT_EQ(status(one).find("west"), std::string::npos) << status(one);
+  EXPECT_TRUE(is_whole(one));
+  // Its key opens nothing any more.
+  auto late = machine("west").on(
+      [&] { return say_in_tls(machine("north").address, port, folder_ / "keys", "west"); });
+  EXPECT_EQ(late.bytes, "");
+  busy->end();
+  EXPECT_GT(busy->seen.whole, 20u);
+  EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u) << host("north").errors();
+}
+
+TEST_F(Hosts, ASignalTakesOneHostAwayAndNotTheCluster) {
+  auto path = file("two.toml", config({"north", "south"}, 2));
+  up(path, "north");
+  up(path, "south");
+  ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
+  auto busy = clients(4);
+  std::this_thread::sleep_for(milliseconds(300));
+  ::kill(host("south").pid, SIGTERM);
+  EXPECT_EQ(host("south").wait(10), 0) << host("south").errors();
+  EXPECT_NE(status(path).find("\"reason\":\"its host left\""), std::string::npos) << status(path);
+  up(path, "south");
+  EXPECT_LT(seconds_until([&] { return is_whole(path); }), 10) << status(path);
+  busy->end();
+  EXPECT_GT(busy->seen.whole, 10u);
+  EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u);
+
+  // Where nobody can let it go, it goes by itself.
+  ASSERT_EQ(machine("south").cable(false), "");
+  EXPECT_LT(seconds_until([&] { return !joined(path, "south"); }), 5);
+  ::kill(host("south").pid, SIGTERM);
+  EXPECT_EQ(host("south").wait(10), 0) << host("south").errors();
+}
+
+TEST_F(Hosts, ALeaderThatDiesGetsItsHostsBack) {
+  auto path = file("two.toml", config({"north", "south"}, 2));
+  up(path, "north");
+  up(path, "south");
+  ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
+  ::kill(host("north").pid, SIGKILL);
+  EXPECT_TRUE(host("south").tells("lost the leader")) << host("south").errors();
+  up(path, "north");
+  EXPECT_TRUE(host("north").tells("ready: 2 of 2", 10)) << host("south").errors();
+  EXPECT_EQ(text_of(ask("The answer is")).find("("), std::string::npos);
+  EXPECT_EQ(run_lethe({"down", "--cluster", path}).exit_code, 0);
+  EXPECT_EQ(host("south").wait(10), 0) << host("south").errors();
+}
+
 }  // namespace
 }  // namespace lethe
