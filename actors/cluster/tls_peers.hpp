@@ -6,6 +6,9 @@
 
 namespace lethe {
 
+/// Handshakes that may be under way at once; the oldest gives way.
+constexpr size_t tls_handshakes_max = 64;
+
 /// Whose certificates this process accepts from now on, besides that its authority signed them: a
 /// leader those of its hosts, everyone else the leader's. For the whole process, since CAF has no
 /// place for it (tls_gate.cpp).
