@@ -46,10 +46,13 @@ class Hosts : public testing::Test {
     return path;
   }
 
-  /// `lethe up FILE --host NAME` there.
-  running_cluster& up(const std::string& path, const std::string& host) {
+  /// `lethe up FILE --host NAME` there, or elsewhere.
+  running_cluster& up(const std::string& path, const std::string& host,
+                      const std::string& where = {}) {
     running_.erase(host);
-    machine(host).on([&] { running_.try_emplace(host, host_of{path, host}); });
+    machine(where.empty() ? host : where).on([&] {
+      running_.try_emplace(host, host_of{path, host});
+    });
     return running_.at(host);
   }
   running_cluster& host(const std::string& name) { return running_.at(name); }
@@ -148,6 +151,13 @@ TEST_F(Hosts, OneThatIsCutOffIsLostAndComesBack) {
   ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
   auto busy = clients(8);
   std::this_thread::sleep_for(milliseconds(300));
+  // Packets that are lost for less than lost_after_ms are sent again.
+  ASSERT_EQ(machine("south").cable(false), "");
+  std::this_thread::sleep_for(milliseconds(200));
+  ASSERT_EQ(machine("south").cable(true), "");
+  std::this_thread::sleep_for(milliseconds(1000));
+  EXPECT_TRUE(is_whole(path)) << status(path);
+  EXPECT_EQ(busy->seen.retryable, 0u);
   for (int times = 0; times < 2; ++times) {
     uint64_t lost_before = busy->seen.retryable;
     ASSERT_EQ(machine("south").cable(false), "");
@@ -249,6 +259,25 @@ TEST_F(Hosts, StrangersWhoSayNothingKeepNobodyOut) {
   EXPECT_EQ(ask("The answer is").status, 200);
   for (int fd : silent) ::close(fd);
   EXPECT_EQ(host("north").errors().find("its host was lost"), std::string::npos);
+}
+
+TEST_F(Hosts, AnotherHostCannotPassForTheLeader) {
+  auto path = file("two.toml", config({"north", "south", "west"}, 2));
+  // With west's own key, where north should be.
+  std::string text = config({"west"}, 1);
+  auto at = text.find(machine("west").address);
+  auto fake =
+      file("fake.toml", "name = \"fake\"\n" + text.replace(at, machine("west").address.size(),
+                                                           machine("north").address));
+  up(fake, "west", "north");
+  ASSERT_TRUE(host("west").tells("ready: 1 of 1")) << host("west").errors();
+  up(path, "south");
+  EXPECT_TRUE(host("south").tells("not joined: ")) << host("south").errors();
+  std::this_thread::sleep_for(milliseconds(700));
+  EXPECT_EQ(host("south").errors().find("joined, led by"), std::string::npos);
+  EXPECT_EQ(run_lethe({"down", "--now", "--cluster", fake}).exit_code, 0);
+  up(path, "north");
+  EXPECT_TRUE(host("south").tells("joined, led by")) << host("south").errors();
 }
 
 TEST_F(Hosts, AnotherHostsCertificateIsRefusedBeforeAnythingStarts) {
