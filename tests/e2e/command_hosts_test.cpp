@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <random>
+
 #include "tests/e2e/load.hpp"
 #include "tests/e2e/network.hpp"
 #include "tests/e2e/stranger.hpp"
@@ -181,6 +183,31 @@ TEST_F(Hosts, OneThatIsCutOffIsLostAndComesBack) {
               (unsigned long long)busy->seen.retryable.load(), busy->seen.slowest_ms.load());
   EXPECT_EQ(busy->seen.cut, 0u);
   EXPECT_EQ(busy->seen.other, 0u);
+}
+
+/// LETHE_CHAOS_SECONDS says how long (default 4).
+TEST_F(Hosts, ACableThatComesAndGoesIsMendedInTheEnd) {
+  const char* asked = std::getenv("LETHE_CHAOS_SECONDS");
+  auto path = file("two.toml", config({"north", "south"}, 2, 1000));
+  up(path, "north");
+  up(path, "south");
+  ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
+  auto busy = clients(4);
+  std::mt19937 random(4711);
+  auto begun = test_clock::now();
+  std::chrono::duration<double> lasts(asked ? std::atof(asked) : 4);
+  for (bool in = false; test_clock::now() - begun < lasts; in = !in) {
+    ASSERT_EQ(machine("south").cable(in), "");
+    std::this_thread::sleep_for(milliseconds(20 + random() % (random() % 3 ? 400 : 2500)));
+  }
+  ASSERT_EQ(machine("south").cable(true), "");
+  double healed = seconds_until([&] { return joined(path, "south") && is_whole(path); });
+  EXPECT_LT(healed, 10) << status(path) << host("south").errors();
+  busy->end();
+  std::printf("%llu whole, %llu retryable; whole again after %.1f s\n",
+              (unsigned long long)busy->seen.whole.load(),
+              (unsigned long long)busy->seen.retryable.load(), healed);
+  EXPECT_EQ(busy->seen.cut + busy->seen.other, 0u);
 }
 
 /// Nothing but a TLS alert may be said to one who speaks no TLS.
