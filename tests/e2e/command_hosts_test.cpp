@@ -375,6 +375,24 @@ TEST_F(Hosts, ASignalTakesOneHostAwayAndNotTheCluster) {
   EXPECT_EQ(host("south").wait(10), 0) << host("south").errors();
 }
 
+TEST_F(Hosts, ASecondOfTheSameNameIsRefused) {
+  auto path = file("two.toml", config({"north", "south"}, 2));
+  up(path, "north");
+  up(path, "south");
+  ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
+  std::filesystem::create_directory(folder_ / "elsewhere");
+  ::setenv("XDG_RUNTIME_DIR", (folder_ / "elsewhere").c_str(), 1);
+  std::optional<running_cluster> twin;
+  machine("west").on([&] { twin.emplace(host_of{path, "south"}); });
+  EXPECT_TRUE(twin->tells("another process serves as host south")) << twin->errors();
+  ::setenv("XDG_RUNTIME_DIR", (folder_ / "run").c_str(), 1);
+  EXPECT_TRUE(is_whole(path)) << status(path);
+  // Where the first one is gone, it takes over.
+  ::kill(host("south").pid, SIGKILL);
+  EXPECT_TRUE(twin->tells("joined, led by")) << twin->errors();
+  EXPECT_LT(seconds_until([&] { return is_whole(path); }), 10) << status(path);
+}
+
 TEST_F(Hosts, ALeaderThatDiesGetsItsHostsBack) {
   auto path = file("two.toml", config({"north", "south"}, 2));
   up(path, "north");
