@@ -6,6 +6,7 @@
 
 #include "actors/cli/ask.hpp"
 #include "actors/cli/commands.hpp"
+#include "actors/cli/detached_start.hpp"
 #include "actors/cluster/cluster_node.hpp"
 #include "runtime/config/quantity.hpp"
 
@@ -37,7 +38,6 @@ class live_view {
     if (whole && !whole_)
       line("ready: {} of {} engines serve {}", ready_of(s), s.getWanted(), s.getModel().cStr());
     whole_ = whole;
-    model_ = s.getModel().cStr();
   }
 
   template <class... Args>
@@ -78,34 +78,92 @@ class live_view {
   steady::time_point begun_;
   std::map<uint16_t, std::pair<schema::Phase, uint32_t>> known_;
   bool whole_ = false, progress_ = false;
-  std::string model_;
 };
 
 wire<schema::ControlAsk> ask_status() {
   return pack<schema::ControlAsk>({}, [](schema::ControlAsk::Builder b) { b.setStatus(); });
 }
 
-/// Until the cluster has gone down, by a signal or by `lethe down`.
-void watch(cluster_node& node, live_view& view, const sigset_t& signals) {
-  bool asked = false;
-  std::string stood;
-  while (!node.ended()) {
-    timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
-    if (sigtimedwait(&signals, nullptr, &pause) > 0) {
-      view.line("{}", asked ? "ending at once" : "draining; again to end at once");
-      if (auto sent = node.leave(asked ? schema::Down::NOW : schema::Down::DRAIN); !sent)
-        view.line("{}", sent.why().text);
-      asked = true;
+/// The engines that a host should have, as far as they have come.
+struct own_engines {
+  uint32_t coming = 0, parked = 0;
+};
+
+own_engines engines_on(const std::string& host, schema::Status::Reader s) {
+  own_engines n;
+  if (s.getEngines().size() == 0) n.coming = s.getWanted();
+  for (auto e : s.getEngines()) {
+    if (e.getHost() != host) continue;
+    switch (e.getState().getPhase()) {
+      case schema::Phase::PARKED:
+        ++n.parked;
+        break;
+      case schema::Phase::WAITING:
+      case schema::Phase::STARTING:
+      case schema::Phase::LOADING:
+        ++n.coming;
+        break;
+      default:
+        break;
     }
-    if (auto stands = node.standing(); stands != stood) view.line("{}", stood = stands);
-    auto answer = node.ask(ask_status(), std::chrono::seconds(1));
-    if (!answer) continue;
-    auto read = unpack(*answer, [&view](schema::ControlAnswer::Reader r) {
-      if (r.isStatus()) view.show(r.getStatus());
-    });
-    if (!read) view.line("{}", read.why().text);
   }
+  return n;
 }
+
+/// One host's part, from its start until the cluster has gone down, by a signal or by `lethe down`.
+class watcher {
+ public:
+  watcher(cluster_node& node, std::string host, detached_start& waits)
+      : node_(node), host_(std::move(host)), waits_(waits), view_(isatty(STDERR_FILENO)) {}
+
+  void run(const sigset_t& signals) {
+    if (!node_.leads()) up({});  // its engines come when it has found the leader
+    while (!node_.ended()) {
+      timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
+      if (sigtimedwait(&signals, nullptr, &pause) > 0) leave();
+      if (auto stands = node_.standing(); stands != stood_) view_.line("{}", stood_ = stands);
+      auto answer = node_.ask(ask_status(), std::chrono::seconds(1));
+      if (!answer) continue;
+      auto read = unpack(*answer, [this](schema::ControlAnswer::Reader r) {
+        if (r.isStatus()) look(r.getStatus());
+      });
+      if (!read) view_.line("{}", read.why().text);
+    }
+  }
+  live_view& view() { return view_; }
+
+ private:
+  void look(schema::Status::Reader s) {
+    view_.show(s);
+    auto own = engines_on(host_, s);
+    if (!up_ && own.coming == 0) up(own);
+  }
+
+  /// For who waits for it: everything here has come up, or won't.
+  void up(own_engines own) {
+    up_ = true;
+    tell_systemd("READY=1");
+    if (!waits_.awaited()) return;
+    if (own.parked > 0) view_.line("{} engines are parked; lethe status says why", own.parked);
+    view_.line("detached, process {}", ::getpid());
+    waits_.tell(own.parked > 0 ? 1 : 0);
+  }
+
+  void leave() {
+    view_.line("{}", asked_ ? "ending at once" : "draining; again to end at once");
+    tell_systemd("STOPPING=1");
+    if (auto sent = node_.leave(asked_ ? schema::Down::NOW : schema::Down::DRAIN); !sent)
+      view_.line("{}", sent.why().text);
+    asked_ = true;
+  }
+
+  cluster_node& node_;
+  std::string host_;
+  detached_start& waits_;
+  live_view view_;
+  std::string stood_;
+  bool asked_ = false, up_ = false;
+};
 
 result<std::string> host_for(const checked_config& c, const std::string& asked) {
   const auto& hosts = c.layout.hosts;
@@ -118,22 +176,46 @@ result<std::string> host_for(const checked_config& c, const std::string& asked) 
   return fail("--host {}: the file has {}", asked, names);
 }
 
-int run(const std::string& file, const std::string& asked_host) {
+int serve(const checked_config& checked, const std::string& host, detached_start& waits) {
+  auto signals = block_signals();
+  auto node = cluster_node::start(checked, host);
+  if (!node) return refuse(node.why().text);
+  watcher watch(**node, host, waits);
+  for (const auto& l : (*node)->listeners()) fmt::print("listening {} {}\n", l.role, l.url);
+  std::fflush(stdout);
+  watch.run(signals);
+  node->reset();
+  watch.view().line("down; every arena is wiped");
+  return 0;
+}
+
+/// Where a detached host's part tells what it does: beside its control socket.
+result<std::filesystem::path> log_path(const checked_config& c, const std::string& host) {
+  std::string name = c.config.get().getName();
+  if (c.layout.hosts.front().name != host) name += "-" + host;
+  auto running = running_clusters();
+  if (std::ranges::find(running, name) != running.end())
+    return fail("cluster \"{}\" runs here already; end it with lethe down", name);
+  auto path = control_path(name);
+  if (!path) return path.why();
+  return path->replace_extension(".log");
+}
+
+int run(const std::string& file, const std::string& asked_host, bool detach) {
   auto checked = check_config(file, machine::here());
   for (const auto& problem : checked.config.problems()) fmt::print(stderr, "{}\n", problem);
   if (!checked.good()) return refuse(file + ": mend it first; nothing was started");
   auto host = host_for(checked, asked_host);
   if (!host) return refuse(file + ": " + host.why().text);
-  auto signals = block_signals();
-  live_view view(isatty(STDERR_FILENO));
-  auto node = cluster_node::start(checked, *host);
-  if (!node) return refuse(node.why().text);
-  for (const auto& l : (*node)->listeners()) fmt::print("listening {} {}\n", l.role, l.url);
-  std::fflush(stdout);
-  watch(**node, view, signals);
-  node->reset();
-  view.line("down; every arena is wiped");
-  return 0;
+  detached_start waits;
+  if (!detach) return serve(checked, *host, waits);
+  auto log = log_path(checked, *host);
+  if (!log) return refuse(log.why().text);
+  auto waited = waits.split(*log);
+  if (!waited) return refuse(waited.why().text);
+  if (!*waited) return serve(checked, *host, waits);
+  fmt::print("its log is {}\n", log->string());
+  return **waited;
 }
 
 }  // namespace
@@ -144,12 +226,16 @@ void add_up(CLI::App& app, int& exit_code) {
   auto host = std::make_shared<std::string>();
   up->add_option("FILE", *file, "the cluster's TOML file")->required();
   up->add_option("--host", *host, "which of the file's hosts this is");
+  auto detach = std::make_shared<bool>(false);
+  up->add_flag("--detach", *detach, "return when it is up, and leave it running");
   up->footer(
       "Prints a line for each listener to standard output, and what comes up to standard error.\n"
       "Ctrl-C or SIGTERM drains: running requests finish first; a second one ends at once. On the\n"
       "leading (first) host it ends the cluster, on another one that host's part.\n"
+      "With --detach it returns 0 when this host's engines are ready, 1 when one could not start;\n"
+      "a host that doesn't lead returns at once. lethe down ends it.\n"
       "Example:\n  lethe up configs/one.toml");
-  up->callback([=, &exit_code] { exit_code = run(*file, *host); });
+  up->callback([=, &exit_code] { exit_code = run(*file, *host, *detach); });
 }
 
 }  // namespace lethe

@@ -243,7 +243,7 @@ result<void> cluster_node::leave(schema::Down how) {
 }
 
 cluster_node::~cluster_node() {
-  control_.reset();
+  if (control_) control_->stop();
   stopping_ = true;
   if (follower_.joinable()) follower_.join();
   if (http_) {
@@ -257,7 +257,8 @@ cluster_node::~cluster_node() {
   actors_.clear();
   directory_ = nullptr;
   scheduler_ = nullptr;
-  sys_.reset();  // waits for all actors, and they for the engines
+  sys_.reset();      // waits for all actors, they for the engines, and CAF for who ever asked it
+  control_.reset();  // last: where it is gone, nothing is left
 }
 
 }  // namespace lethe

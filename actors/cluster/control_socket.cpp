@@ -123,8 +123,8 @@ result<std::unique_ptr<control_server>> control_server::start(const std::string&
   if (int other = connect_to(*path); other >= 0) {
     ::close(other);
     return fail(
-        "a cluster named \"{}\" runs here already; lethe down {} ends it, or give this one another "
-        "name",
+        "a cluster named \"{}\" runs here already; lethe down --cluster {} ends it, or give this "
+        "one another name",
         cluster, cluster);
   }
   ::unlink(path->c_str());  // of one that died
@@ -143,11 +143,16 @@ control_server::control_server(int fd, int wake, fs::path path, answerer answer)
         run();
       }) {}
 
-control_server::~control_server() {
+void control_server::stop() {
+  if (!thread_.joinable()) return;
   stopping_ = true;
   uint64_t one = 1;
   if (::write(wake_, &one, sizeof one) < 0) stopping_ = true;  // its poll also times out
   thread_.join();
+}
+
+control_server::~control_server() {
+  stop();
   ::close(fd_);
   ::close(wake_);
   std::error_code ignored;

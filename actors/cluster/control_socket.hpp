@@ -22,6 +22,8 @@ class control_server {
   /// Refuses where another cluster of that name answers already.
   static result<std::unique_ptr<control_server>> start(const std::string& cluster, answerer answer);
   ~control_server();
+  /// Answers nothing more, but goes on being seen.
+  void stop();
 
  private:
   control_server(int fd, int wake, std::filesystem::path path, answerer answer);

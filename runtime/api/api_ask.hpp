@@ -23,6 +23,9 @@ struct api_prompt {
 /// What `response_format` or `structured_outputs` asks of the answer's form.
 enum class answer_form : uint8_t { text, json_object, json_schema, grammar, regex, choice };
 
+/// What `tool_choice` says.
+enum class tool_use : uint8_t { allowed, forbidden, required };
+
 /// A request of the API as its body says it, checked for form; all of it lives in one memory, and
 /// slices point into the body. Fields that the body leaves out are empty: defaults are the model's.
 struct api_ask {
@@ -33,7 +36,9 @@ struct api_ask {
   api_call call = api_call::chat;
   std::pmr::string model;
   std::optional<json_slice> messages, tools, template_variables;
-  bool tools_forbidden = false;  // tool_choice "none"
+  tool_use tools_are = tool_use::allowed;
+  std::optional<std::pmr::string> tool_named;  // the only one that may be called
+  bool one_call = false;                       // when calls are required
   bool add_generation_prompt = true;
   std::pmr::vector<api_prompt> prompts;
   answer_form form = answer_form::text;
@@ -53,6 +58,9 @@ struct api_ask {
   std::pmr::vector<uint32_t> stop_ids;
   std::pmr::vector<logit_bias> bias;
 };
+
+/// Whether the answer may call tools.
+inline bool may_call(const api_ask& a) { return a.tools && a.tools_are != tool_use::forbidden; }
 
 struct api_rules {
   bool labels_allowed = false;  // user, priority, ...: could single someone out; lab only

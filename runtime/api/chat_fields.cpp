@@ -32,8 +32,16 @@ api_refusal tools(api_ask& a, json_slice v) {
 
 api_refusal tool_choice(api_ask& a, json_slice v) {
   if (v.is(json_kind::null) || v.says("auto")) return {};
-  if (v.says("none")) return a.tools_forbidden = true, api_refusal();
-  return wrong_param("tool_choice", "tool_choice must be \"auto\" or \"none\"");
+  a.tools_are = v.says("none") ? tool_use::forbidden : tool_use::required;
+  if (v.says("none") || v.says("required")) return {};
+  auto type = v.find("type");
+  auto function = v.find("function");
+  auto name = function ? function->find("name") : std::nullopt;
+  if (type && type->says("function") && name) a.tool_named = name->text(a.memory);
+  if (a.tool_named) return {};
+  return wrong_param("tool_choice",
+                     "tool_choice must be \"auto\", \"none\", \"required\" or an object that names "
+                     "a function");
 }
 
 api_refusal template_variables(api_ask& a, json_slice v) {
@@ -63,15 +71,39 @@ constexpr api_field fields[] = {
      [](api_ask& a, json_slice v) {
        return read_flag("add_generation_prompt", v, a.add_generation_prompt);
      }},
-    // Several calls in one answer are the model's choice; only the default can be promised.
+    // Where calls are not required their number is the model's choice.
     {"parallel_tool_calls",
-     [](api_ask&, json_slice v) {
-       bool ignored = true;
-       return read_flag("parallel_tool_calls", v, ignored);
+     [](api_ask& a, json_slice v) {
+       bool several = true;
+       auto refused = read_flag("parallel_tool_calls", v, several);
+       a.one_call = !several;
+       return refused;
      }},
 };
 
 }  // namespace
+
+api_refusal check_forced_calls(const api_ask& a) {
+  if (a.tools_are != tool_use::required) return {};
+  if (!a.tools) return wrong_param("tool_choice", "tool_choice needs tools");
+  size_t i = 0;
+  bool found = !a.tool_named;
+  api_refusal refused;
+  a.tools->each([&](json_slice tool) {
+    auto type = tool.find("type");
+    auto function = tool.find("function");
+    auto name = function ? function->find("name") : std::nullopt;
+    auto said = name ? name->text(a.memory) : std::nullopt;
+    if (!type || !type->says("function") || !said || said->empty())
+      refused = wrong_param(fmt::format("tools[{}]", i),
+                            "tools[{}] must be of type function, and its function have a name", i);
+    found = found || (said && *said == *a.tool_named);
+    ++i;
+    return !refused;
+  });
+  if (refused || found) return refused;
+  return wrong_param("tool_choice", "tool_choice names a function that is not among the tools");
+}
 
 std::span<const api_field> chat_fields() { return fields; }
 

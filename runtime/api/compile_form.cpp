@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "runtime/api/forced_calls.hpp"
 #include "runtime/grammar/gbnf.hpp"
 #include "runtime/grammar/json_rules.hpp"
 #include "runtime/grammar/pattern_rules.hpp"
@@ -41,16 +42,22 @@ result<grammar> compiled(const api_ask& a) {
 
 }  // namespace
 
-api_refusal compile_form(const api_ask& ask, std::optional<grammar>& into) try {
+api_refusal compile_form(const api_ask& ask, tool_format format, std::optional<grammar>& into) try {
   into.reset();
+  if (ask.tools_are == tool_use::required) {
+    auto made = forced_calls_grammar(ask, format);
+    if (!made) return wrong_param("tools", "{}", made.why().text);
+    into.emplace(*std::move(made));
+    return {};
+  }
   if (ask.form == answer_form::text) return {};
   auto made = compiled(ask);
   if (!made) return wrong_param(ask.form_param, "{}: {}", ask.form_param, made.why().text);
   into.emplace(*std::move(made));
   return {};
 } catch (const std::bad_alloc&) {
-  return wrong_param(ask.form_param, "{} does not fit the request's memory; make it simpler",
-                     ask.form_param);
+  const char* param = ask.tools_are == tool_use::required ? "tools" : ask.form_param;
+  return wrong_param(param, "{} does not fit the request's memory; make it simpler", param);
 }
 
 }  // namespace lethe

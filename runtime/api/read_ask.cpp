@@ -53,7 +53,7 @@ api_refusal check_whole(const api_ask& a) {
     return wrong_param("top_logprobs", "top_logprobs needs logprobs: true");
   if (a.include_usage && !a.stream)
     return wrong_param("stream_options", "stream_options needs stream: true");
-  return {};
+  return check_forced_calls(a);
 }
 
 }  // namespace

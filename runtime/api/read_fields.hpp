@@ -18,4 +18,7 @@ std::span<const api_field> form_fields();
 std::span<const api_field> chat_fields();
 std::span<const api_field> completion_fields();
 
+/// Whether the tools are such that a call of one can be required, where `tool_choice` says so.
+api_refusal check_forced_calls(const api_ask& ask);
+
 }  // namespace lethe

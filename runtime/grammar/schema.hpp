@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "runtime/base/result.hpp"
-#include "runtime/grammar/grammar.hpp"
+#include "runtime/grammar/builder.hpp"
 #include "runtime/json/json_slice.hpp"
 
 namespace lethe {
@@ -23,6 +23,8 @@ namespace lethe {
 /// Annotations are ignored. Whatever else would change what is valid is refused, with the pointer
 /// to where it stands.
 result<grammar> schema_grammar(json_slice schema, std::pmr::memory_resource* memory);
+/// The same as a part of a larger grammar. What is wrong is noted in the builder.
+grammar_builder::expr schema_rules(json_slice schema, grammar_builder& into);
 /// The same from a text that nobody has checked yet; it must outlive the call only.
 result<grammar> schema_grammar(std::string_view text, std::pmr::memory_resource* memory);
 

@@ -18,28 +18,22 @@ constexpr size_t pointer_bytes_max = 200;
 
 }  // namespace
 
-schema_compiler::schema_compiler(json_slice root, std::pmr::memory_resource* memory)
+schema_compiler::schema_compiler(json_slice root, grammar_builder& into)
     : root_(root),
-      b_(memory),
+      b_(into),
       json_(b_),
-      places_(1, place{}, memory),
-      queue_(memory),
-      rules_(memory) {}
+      places_(1, place{}, b_.memory()),
+      queue_(b_.memory()),
+      rules_(b_.memory()) {}
 
-result<grammar> schema_compiler::compile() {
-  call(root_, 0);
+schema_compiler::expr schema_compiler::compile() {
+  auto whole = call(root_, 0);
   while (!queue_.empty() && !b_.failed()) {
     waiting next = queue_.front();
     queue_.pop_front();
     b_.define(next.rule, body(next.schema, next.place));
   }
-  if (b_.failed()) {
-    const auto& why = b_.why().text;
-    return why.starts_with("schema ") ? b_.why() : fail("schema: {}", why);
-  }
-  auto made = b_.build(0);
-  if (!made) return fail("schema: {}", made.why().text);
-  return made;
+  return whole;
 }
 
 std::string schema_compiler::pointer(uint32_t at) const {
@@ -211,11 +205,21 @@ std::optional<uint32_t> schema_compiler::count(const schema_words& w, word which
   return uint32_t(*value);
 }
 
+grammar_builder::expr schema_rules(json_slice schema, grammar_builder& into) {
+  if (schema.raw().size() <= limits::grammar_bytes_max)
+    return schema_compiler(schema, into).compile();
+  into.fail_with(fail("schema: {} bytes; at most {} are read", schema.raw().size(),
+                      limits::grammar_bytes_max));
+  return {};
+}
+
 result<grammar> schema_grammar(json_slice schema, std::pmr::memory_resource* memory) {
-  if (schema.raw().size() > limits::grammar_bytes_max)
-    return fail("schema: {} bytes; at most {} are read", schema.raw().size(),
-                limits::grammar_bytes_max);
-  return schema_compiler(schema, memory).compile();
+  grammar_builder b(memory);
+  uint32_t root = b.add_rule("#");
+  b.define(root, schema_rules(schema, b));
+  auto made = b.build(root);
+  if (made || made.why().text.starts_with("schema")) return made;
+  return fail("schema: {}", made.why().text);
 }
 
 result<grammar> schema_grammar(std::string_view text, std::pmr::memory_resource* memory) {

@@ -13,8 +13,9 @@ namespace lethe {
 /// noted in the builder, with a pointer to it.
 class schema_compiler {
  public:
-  schema_compiler(json_slice root, std::pmr::memory_resource* memory);
-  result<grammar> compile();
+  schema_compiler(json_slice root, grammar_builder& into);
+  /// All of the schema; what it calls is defined.
+  grammar_builder::expr compile();
 
  private:
   using expr = grammar_builder::expr;
@@ -88,7 +89,7 @@ class schema_compiler {
   std::optional<int64_t> bound(const schema_words& w, word closed, word open, uint32_t at);
 
   json_slice root_;
-  grammar_builder b_;
+  grammar_builder& b_;
   json_rules json_;
   std::pmr::vector<place> places_;
   std::pmr::deque<waiting> queue_;

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "runtime/api/compile_form.hpp"
+#include "runtime/api/forced_calls.hpp"
 #include "runtime/base/limits.hpp"
 
 namespace lethe {
@@ -123,7 +124,7 @@ result<std::pmr::vector<uint32_t>> api_request::prompt_ids(uint32_t i) {
     return words.encode(p.text, {.mend_utf8 = true}, memory);
   }
   const auto& chat = *by_.model->chat;
-  bool tools = a.tools && !a.tools_forbidden;
+  bool tools = may_call(a);
   auto rendered = chat.program.render(
       {.messages = a.messages->raw(),
        .tools = tools ? a.tools->raw() : std::string_view(),
@@ -199,7 +200,7 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
                    .how = how_of(a, by_.model->model.defaults()),
                    .stop_ids = stop_ids};
   std::optional<grammar> rules;
-  if (auto why = compile_form(a, rules)) return why;
+  if (auto why = compile_form(a, by_.model->call_format(), rules)) return why;
   if (rules) ask.form = {&*rules, by_.model->trie.get()};
   uint32_t vocab = by_.model->model.shape().vocab;
   if (auto ok = check_sampling(ask.how, vocab); !ok) return wrong_sampling(ok.why());
@@ -212,13 +213,15 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
 void api_request::add_choice(request& part, uint32_t choice, stop_matcher stops) {
   const api_ask& a = state_->ask;
   auto* memory = &state_->pool;
-  // An answer of a form has no room for calls, whatever its texts hold.
-  bool tools = a.call == api_call::chat && a.tools && !a.tools_forbidden &&
-               a.form == answer_form::text && by_.model->chat->tools != tool_format::none;
+  auto format = tool_format::none;
+  if (a.tools_are == tool_use::required)
+    format = forced_call_format;
+  else if (may_call(a) && a.form == answer_form::text)
+    format = by_.model->call_format();  // in another form, what looks like a call is none
   std::span<const uint32_t> marks;
-  if (tools) marks = by_.model->tool_marks;
+  if (format == by_.model->call_format()) marks = by_.model->tool_marks;
   spoken s{&part, choice, answer_text(&by_.model->words, std::move(stops), memory, marks), {}};
-  if (tools) s.tools.emplace(by_.model->chat->tools, memory);
+  if (format != tool_format::none) s.tools.emplace(format, memory);
   state_->choices.push_back(std::move(s));
 }
 

@@ -31,6 +31,8 @@ struct served_model {
   std::vector<uint32_t> tool_marks;        // control tokens that belong to a call
   std::vector<uint32_t> stop_ids;          // what ends an answer unless a request ignores it
 
+  tool_format call_format() const { return chat ? chat->tools : tool_format::none; }
+
   static result<std::shared_ptr<const served_model>> open(const model_options& options);
 };
 

@@ -95,6 +95,23 @@ test('without tools, or with tool_choice none, nothing is read as a call', async
   assert.equal(c.message.content, ' <tool_call>{"name": weather or so}');
 });
 
+test('a call that is required comes, of the tool that is named, and nothing else', async () => {
+  const now = { type: 'function', function: { name: 'now', parameters: { type: 'object', properties: {} } } };
+  const forced = (tool_choice, more) => ask({
+    tools: [weather, now], tool_choice, parallel_tool_calls: false, max_tokens: 100, ...more,
+  });
+  const named = { type: 'function', function: { name: 'now' } };
+  const { choices: [c] } = await openai.chat.completions.create(await forced(named));
+  assert.deepEqual([c.message.content, c.finish_reason], [null, 'tool_calls']);
+  assert.deepEqual(calls(c.message.tool_calls), [['function', 'now', {}]]);
+  const again = await openai.chat.completions.stream(await forced(named)).finalChatCompletion();
+  assert.deepEqual(calls(again.choices[0].message.tool_calls), [['function', 'now', {}]]);
+  const any = await openai.chat.completions.create(await forced('required', { tools: [now] }));
+  assert.deepEqual(calls(any.choices[0].message.tool_calls), [['function', 'now', {}]]);
+  for (const wrong of [await forced(named, { tools: [weather] }), await forced('required', { tools: [] })])
+    await assert.rejects(openai.chat.completions.create(wrong), { status: 400, param: 'tool_choice' });
+});
+
 test('an answer of a form is no call, whatever it spells', async () => {
   const text = '<tool_call>{"name": "weather", "arguments": {}}</tool_call>';
   const { choices: [c] } = await openai.chat.completions.create(

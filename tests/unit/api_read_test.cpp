@@ -72,7 +72,8 @@ TEST(ApiRead, AChatWithEverything) {
   ASSERT_EQ(a.bias.size(), 2u);
   EXPECT_EQ(a.bias[0].id, 7u);
   EXPECT_EQ(a.bias[1].bias, 1.5f);
-  EXPECT_TRUE(a.want_logprobs && a.stream && a.include_usage && a.tools_forbidden);
+  EXPECT_TRUE(a.want_logprobs && a.stream && a.include_usage);
+  EXPECT_EQ(a.tools_are, tool_use::forbidden);
   EXPECT_TRUE(a.ignore_eos && a.include_stop);
   EXPECT_EQ(a.logprobs, 3u);
   EXPECT_EQ(a.template_variables->raw(), "{\"a\":1}");
