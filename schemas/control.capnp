@@ -17,6 +17,7 @@ struct ControlAsk {
     }
     down @4 :Down;
     trace @5 :TraceAsk;
+    hostLeaves @7 :Text $public;  # its engines drain, then its process ends
   }
 }
 
@@ -55,6 +56,7 @@ struct HostStatus {
   pid @3 :UInt32;
   cores @4 :UInt16;
   memory @5 :UInt64;
+  leaving @6 :Bool;
 }
 
 struct EngineStatus {

@@ -180,7 +180,7 @@ struct Join {
 
 # directory -> supervisor
 struct Joined {
-  known @0 :Bool;  # the cluster's file names this host
+  refused @0 :Text $public;  # why; empty: it is in
 }
 
 # directory -> supervisor

@@ -19,6 +19,12 @@ struct progress {
   std::string line;
 };
 
+bool is_here(schema::Status::Reader s, capnp::Text::Reader host) {
+  for (auto h : s.getHosts())
+    if (h.getName() == host) return h.getJoined();
+  return false;
+}
+
 progress progress_of(schema::Status::Reader s) {
   uint32_t ready = 0, others = 0;
   std::string text, parked;
@@ -27,7 +33,15 @@ progress progress_of(schema::Status::Reader s) {
     phase == schema::Phase::READY ? ++ready : ++others;
     if (phase != schema::Phase::READY)
       text += fmt::format("{}engine {} {}", text.empty() ? "" : ", ", e.getSlot(), word_of(phase));
+    if (phase == schema::Phase::WAITING && !is_here(s, e.getHost()))
+      text += fmt::format(" for host {} (lethe up FILE --host {})", e.getHost().cStr(),
+                          e.getHost().cStr());
     if (phase == schema::Phase::PARKED) parked = e.getState().getReason().cStr();
+  }
+  for (auto h : s.getHosts()) {
+    others += h.getLeaving();
+    if (h.getLeaving())
+      text += fmt::format("{}host {} leaving", text.empty() ? "" : ", ", h.getName().cStr());
   }
   if (!parked.empty()) return {true, "parked: " + parked};
   return {ready == s.getWanted() && others == 0,

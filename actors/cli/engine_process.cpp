@@ -23,13 +23,16 @@ std::optional<directory_address> address_of(const std::string& text) {
 void add_engine_process(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("engine-process", "")->group("");
   auto directory = std::make_shared<std::string>();
+  auto leader = std::make_shared<std::string>();
   auto tls = std::make_shared<node_tls>();
   command->add_option("--directory", *directory)->required();
+  command->add_option("--leader", *leader)->required();
   command->add_option("--certificate", tls->certificate)->required();
   command->add_option("--key", tls->key)->required();
   command->add_option("--authority", tls->authority)->required();
   command->callback([=, &exit_code] {
     auto at = address_of(*directory);
+    if (at) at->leader = *leader;
     exit_code = at ? run_engine_process(*at, *tls) : refuse("--directory must be ADDRESS:PORT");
   });
 }

@@ -43,11 +43,12 @@ std::string picture(schema::Status::Reader s) {
                   s.getCluster().cStr(), profiles[size_t(s.getProfile()) % 3], s.getModel().cStr(),
                   s.getUpMs() / 1000, ready, s.getWanted(), s.getLeaving() ? "  LEAVING" : "");
   for (auto h : s.getHosts()) {
-    out += h.getJoined() ? fmt::format("├─ host {}  {}  pid {}  {} cores  {}\n", h.getName().cStr(),
-                                       h.getAddress().cStr(), h.getPid(), h.getCores(),
-                                       bytes_text(h.getMemory()))
-                         : fmt::format("├─ host {}  {}  not here\n", h.getName().cStr(),
-                                       h.getAddress().cStr());
+    out +=
+        h.getJoined()
+            ? fmt::format("├─ host {}  {}  pid {}  {} cores  {}{}\n", h.getName().cStr(),
+                          h.getAddress().cStr(), h.getPid(), h.getCores(),
+                          bytes_text(h.getMemory()), h.getLeaving() ? "  LEAVING" : "")
+            : fmt::format("├─ host {}  {}  not here\n", h.getName().cStr(), h.getAddress().cStr());
     for (auto e : s.getEngines()) {
       if (e.getHost() != h.getName()) continue;
       out += fmt::format("│   ├─ engine {}  {:<8}  {}x{}  pid {}  {}  {}\n", e.getSlot(),
@@ -76,6 +77,7 @@ void write_engine(json_text& out, schema::EngineStatus::Reader e) {
       .number(uint64_t{l.getPagesReserved()})
       .key("arenas")
       .number(uint64_t{l.getArenas()});
+  out.key("generated").number(l.getDecoded());
   out.key("resident_bytes").number(l.getResidentBytes()).close('}');
 }
 
@@ -91,6 +93,8 @@ std::string as_json(schema::Status::Reader s) {
         .text(h.getName().cStr())
         .key("joined")
         .boolean(h.getJoined())
+        .key("leaving")
+        .boolean(h.getLeaving())
         .key("pid")
         .number(uint64_t{h.getPid()})
         .close('}');

@@ -84,10 +84,6 @@ wire<schema::ControlAsk> ask_status() {
   return pack<schema::ControlAsk>({}, [](schema::ControlAsk::Builder b) { b.setStatus(); });
 }
 
-wire<schema::ControlAsk> ask_down(schema::Down how) {
-  return pack<schema::ControlAsk>({}, [how](schema::ControlAsk::Builder b) { b.setDown(how); });
-}
-
 /// The engines that a host should have, as far as they have come.
 struct own_engines {
   uint32_t coming = 0, parked = 0;
@@ -125,7 +121,8 @@ class watcher {
     while (!node_.ended()) {
       timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
       if (sigtimedwait(&signals, nullptr, &pause) > 0) leave();
-      auto answer = node_.ask(ask_status());
+      if (auto stands = node_.standing(); stands != stood_) view_.line("{}", stood_ = stands);
+      auto answer = node_.ask(ask_status(), std::chrono::seconds(1));
       if (!answer) continue;
       auto read = unpack(*answer, [this](schema::ControlAnswer::Reader r) {
         if (r.isStatus()) look(r.getStatus());
@@ -155,7 +152,7 @@ class watcher {
   void leave() {
     view_.line("{}", asked_ ? "ending at once" : "draining; again to end at once");
     tell_systemd("STOPPING=1");
-    if (auto sent = node_.ask(ask_down(asked_ ? schema::Down::NOW : schema::Down::DRAIN)); !sent)
+    if (auto sent = node_.leave(asked_ ? schema::Down::NOW : schema::Down::DRAIN); !sent)
       view_.line("{}", sent.why().text);
     asked_ = true;
   }
@@ -164,6 +161,7 @@ class watcher {
   std::string host_;
   detached_start& waits_;
   live_view view_;
+  std::string stood_;
   bool asked_ = false, up_ = false;
 };
 
@@ -232,7 +230,8 @@ void add_up(CLI::App& app, int& exit_code) {
   up->add_flag("--detach", *detach, "return when it is up, and leave it running");
   up->footer(
       "Prints a line for each listener to standard output, and what comes up to standard error.\n"
-      "Ctrl-C or SIGTERM drains: running requests finish first; a second one ends at once.\n"
+      "Ctrl-C or SIGTERM drains: running requests finish first; a second one ends at once. On the\n"
+      "leading (first) host it ends the cluster, on another one that host's part.\n"
       "With --detach it returns 0 when this host's engines are ready, 1 when one could not start;\n"
       "a host that doesn't lead returns at once. lethe down ends it.\n"
       "Example:\n  lethe up configs/one.toml");

@@ -5,6 +5,7 @@
 #include "actors/cluster/node_keys.hpp"
 #include "actors/cluster/scheduler.hpp"
 #include "actors/cluster/thread_house.hpp"
+#include "actors/cluster/tls_peers.hpp"
 #include "runtime/base/mapped_file.hpp"
 
 namespace lethe {
@@ -32,6 +33,13 @@ result<std::vector<std::string>> read_keys(const cluster_config& config) {
   }
   if (keys.empty()) return fail("{}: holds no key; one a line is expected", file);
   return keys;
+}
+
+/// A leader hears its hosts, the others their leader.
+void allow_hosts(const cluster_layout& layout) {
+  std::vector<std::string> names;
+  for (const auto& h : layout.hosts) names.push_back(h.name);
+  allow_peers(std::move(names));
 }
 
 }  // namespace
@@ -68,12 +76,14 @@ result<void> cluster_node::begin(const checked_config& config, const std::string
   return {};
 }
 
-/// No network where nobody else is.
+/// No network where nobody else is, nor may ever come.
 result<void> cluster_node::begin_network(const checked_config& config) {
   auto c = config.config.get();
   node_options options{.heartbeat_ms = c.getHealth().getHeartbeatMs(),
                        .lost_after_ms = c.getHealth().getLostAfterMs()};
-  if (config.layout.hosts.size() > 1 || separate_) {
+  auto hosts = c.getHosts();
+  bool others_may_come = hosts.size() == 1 && hosts[0].getPort() != 0 && c.getTls().hasFolder();
+  if (hosts.size() > 1 || separate_ || others_may_come) {
     auto keys = keys_for(config, host_);
     if (!keys) return keys.why();
     options.tls = tls_ = *std::move(keys);
@@ -82,9 +92,13 @@ result<void> cluster_node::begin_network(const checked_config& config) {
   if (!made) return made.why();
   config_ = *std::move(made);
   sys_ = std::make_unique<caf::actor_system>(*config_);
-  auto hosts = c.getHosts();
   at_ = {.address = config.layout.hosts.front().address,
-         .port = hosts.size() > 0 ? hosts[0].getPort() : uint16_t{0}};
+         .port = hosts.size() > 0 ? hosts[0].getPort() : uint16_t{0},
+         .leader = config.layout.hosts.front().name};
+  if (leads_)
+    allow_hosts(config.layout);
+  else
+    allow_peers({at_.leader});
   return {};
 }
 
@@ -92,8 +106,9 @@ result<void> cluster_node::begin_leader(const checked_config& config) {
   auto plan = cluster_plan::make(absolute(config.config).get(), machine::here());
   if (!plan) return plan.why();
   scheduler_ = sys_->spawn(scheduler, trace_.get());
-  directory_ = sys_->spawn(directory, *std::move(plan), scheduler_, trace_.get(),
-                           directory_events{.down = [this] { ended_ = true; }});
+  directory_ =
+      sys_->spawn(directory, *std::move(plan), scheduler_, trace_.get(),
+                  directory_events{.down = [this] { ended_ = true; }, .changed = allow_hosts});
   actors_.push_back(caf::actor_cast<caf::actor>(scheduler_));
   actors_.push_back(caf::actor_cast<caf::actor>(directory_));
   if (tls_) {
@@ -112,36 +127,56 @@ caf::actor cluster_node::begin_supervisor(const directory_actor& directory) {
   else
     setup.house = std::make_shared<thread_house>(*sys_, trace_.get());
   if (!leads_) setup.left = [this] { ended_ = true; };
+  if (!leads_)
+    setup.heard = [this](const std::string& why) {
+      stand(why.empty() ? fmt::format("joined, led by {}:{}", at_.address, at_.port)
+                        : "not joined: " + why);
+    };
   return caf::actor_cast<caf::actor>(sys_->spawn(supervisor, std::move(setup), directory));
 }
 
 /// A host that doesn't lead: finds the leader, serves it until it is lost, and again.
 void cluster_node::follow_leader() {
-  caf::scoped_actor self(*sys_);
   while (!stopping_) {
-    if (auto found = connect(*sys_, at_.address, at_.port)) {
-      {
-        std::lock_guard guard(lock_);
-        directory_ = *found;
-      }
-      auto own = begin_supervisor(*found);
-      self->monitor(own);
-      bool lost = false;
-      while (!lost && !stopping_)
-        self->receive([&](const caf::down_msg&) { lost = true; },
-                      caf::after(std::chrono::milliseconds(100)) >> [] {});
-      caf::anon_send_exit(own, caf::exit_reason::user_shutdown);
-      std::lock_guard guard(lock_);
-      directory_ = nullptr;
-    }
+    if (auto found = connect(*sys_, at_.address, at_.port))
+      serve(*found);
+    else
+      stand("not joined: " + found.why().text);
     for (int i = 0; i < 5 && !stopping_; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
 }
 
-bool cluster_node::joined() const {
+void cluster_node::serve(const directory_actor& directory) {
+  caf::scoped_actor self(*sys_);
+  {
+    std::lock_guard guard(lock_);
+    directory_ = directory;
+  }
+  auto own = begin_supervisor(directory);
+  self->monitor(own);
+  bool lost = false;
+  while (!lost && !stopping_)
+    self->receive(
+        [&](const caf::down_msg& d) {
+          lost = true;
+          if (d.reason == caf::exit_reason::remote_link_unreachable)
+            stand(fmt::format("lost the leader at {}:{}", at_.address, at_.port));
+        },
+        caf::after(std::chrono::milliseconds(100)) >> [] {});
+  caf::anon_send_exit(own, caf::exit_reason::user_shutdown);
   std::lock_guard guard(lock_);
-  return bool(directory_);
+  directory_ = nullptr;
+}
+
+void cluster_node::stand(std::string how) {
+  std::lock_guard guard(lock_);
+  standing_ = std::move(how);
+}
+
+std::string cluster_node::standing() const {
+  std::lock_guard guard(lock_);
+  return standing_;
 }
 
 result<void> cluster_node::begin_face(const checked_config& config) {
@@ -165,7 +200,8 @@ result<void> cluster_node::begin_face(const checked_config& config) {
   return {};
 }
 
-result<wire<schema::ControlAnswer>> cluster_node::ask(const wire<schema::ControlAsk>& what) {
+result<wire<schema::ControlAnswer>> cluster_node::ask(const wire<schema::ControlAsk>& what,
+                                                      std::chrono::seconds patience) {
   directory_actor directory;
   {
     std::lock_guard guard(lock_);
@@ -174,9 +210,36 @@ result<wire<schema::ControlAnswer>> cluster_node::ask(const wire<schema::Control
   if (!directory) return fail("{}:{}: the leading host is not reached", at_.address, at_.port);
   caf::scoped_actor self(*sys_);
   result<wire<schema::ControlAnswer>> said = fail("the directory does not answer");
-  self->request(directory, std::chrono::seconds(30), what)
+  self->request(directory, patience, what)
       .receive([&](const wire<schema::ControlAnswer>& m) { said = m; }, [](caf::error&) {});
   return said;
+}
+
+result<void> cluster_node::leave(schema::Down how) {
+  if (!leads_ && how == schema::Down::NOW) {
+    ended_ = true;
+    return {};
+  }
+  auto what = pack<schema::ControlAsk>({}, [&](schema::ControlAsk::Builder b) {
+    if (leads_)
+      b.setDown(how);
+    else
+      b.setHostLeaves(host_);
+  });
+  auto answer = ask(what, std::chrono::seconds(5));
+  std::string refused;
+  if (answer) {
+    auto read = unpack(*answer, [&](schema::ControlAnswer::Reader r) {
+      if (r.isRefused()) refused = r.getRefused();
+    });
+    if (!read) refused = read.why().text;
+  } else {
+    refused = answer.why().text;
+  }
+  if (refused.empty()) return {};
+  // Nobody can tell it to end, and what ran here has ended with the leader's link.
+  if (!leads_) ended_ = true;
+  return fail("{}", refused);
 }
 
 cluster_node::~cluster_node() {

@@ -26,12 +26,15 @@ class cluster_node {
 
   const std::vector<bound_listener>& listeners() const { return listeners_; }
   /// What the operator's commands get, too.
-  result<wire<schema::ControlAnswer>> ask(const wire<schema::ControlAsk>& what);
+  result<wire<schema::ControlAnswer>> ask(const wire<schema::ControlAsk>& what,
+                                          std::chrono::seconds patience = std::chrono::seconds(30));
+  /// The leader ends the cluster; another host drains its engines and goes by itself.
+  result<void> leave(schema::Down how);
   /// The directory has said that everything has left.
   bool ended() const { return ended_; }
   bool leads() const { return leads_; }
-  /// False while a host that doesn't lead has not reached the one that does.
-  bool joined() const;
+  /// How a host that doesn't lead stands with the one that does; empty on that one itself.
+  std::string standing() const;
 
  private:
   cluster_node() = default;
@@ -41,6 +44,8 @@ class cluster_node {
   result<void> begin_network(const checked_config& config);
   caf::actor begin_supervisor(const directory_actor& directory);
   void follow_leader();
+  void serve(const directory_actor& directory);
+  void stand(std::string how);
 
   std::string name_, host_;
   bool leads_ = false, separate_ = false;
@@ -55,9 +60,10 @@ class cluster_node {
   std::vector<bound_listener> listeners_;
   std::vector<caf::actor> actors_;
   directory_actor directory_;
+  std::string standing_;
   scheduler_actor scheduler_;
   std::atomic<bool> ended_{false}, stopping_{false};
-  mutable std::mutex lock_;  // of directory_, which a follower finds and loses
+  mutable std::mutex lock_;  // of directory_ and standing_; a follower finds and loses its leader
   std::thread follower_;
 };
 

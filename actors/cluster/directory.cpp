@@ -1,19 +1,19 @@
 #include "actors/cluster/directory.hpp"
 
-#include "runtime/trace/trace_limits.hpp"
-
 namespace lethe {
 
 namespace {
 
 constexpr std::chrono::milliseconds tick_every{20};
+constexpr fleet_time farewell_ms = 2000;  // for hosts to hear that the cluster goes down
 
 fleet_rules rules_of(schema::Config::Reader c) {
   auto h = c.getHealth();
   return {.restart_ms = h.getRestartMs(),
           .restart_max_ms = h.getRestartMaxMs(),
           .restarts = h.getRestarts(),
-          .drain_ms = h.getDrainMs()};
+          .drain_ms = h.getDrainMs(),
+          .together_ms = h.getLostAfterMs()};
 }
 
 }  // namespace
@@ -33,19 +33,25 @@ void directory_state::begin(directory_actor::stateful_pointer<directory_state> s
 }
 
 caf::result<wire<schema::Joined>> directory_state::join(const wire<schema::Join>& m) {
-  bool known = false;
+  std::string why = "the question was no message";
   clerk_.read(m, [&](schema::Join::Reader r) {
+    why.clear();
     std::string host = r.getHost();
-    known = plan_->knows_host(host);
-    if (!known) return;
     auto handle = sender_of<supervisor_actor>(self_);
-    if (hosts_.contains(host)) fleet_->host_lost(host, now());  // it began anew
+    auto before = hosts_.find(host);
+    if (!plan_->knows_host(host)) {
+      why = "the leader's file names no host " + host + "; lethe apply one that does";
+    } else if (before != hosts_.end() && before->second.handle.node() != handle.node()) {
+      why = "another process serves as host " + host;
+    }
+    if (!why.empty()) return;
+    if (before != hosts_.end()) fleet_->host_lost(host, now());  // it began anew
     hosts_[host] = {handle, r.getPid(), r.getCores(), r.getMemory()};
     self_->monitor(handle);
     fleet_->host_joined(host);
   });
   act();
-  return clerk_.write<schema::Joined>(0, [&](schema::Joined::Builder b) { b.setKnown(known); });
+  return clerk_.write<schema::Joined>(0, [&](schema::Joined::Builder b) { b.setRefused(why); });
 }
 
 void directory_state::engine_said(const wire<schema::EngineState>& m) {
@@ -93,8 +99,19 @@ void directory_state::on_tick() {
 void directory_state::act() {
   for (const auto& order : fleet_->due(now())) obey(order);
   std::erase_if(engines_, [this](const auto& e) { return !fleet_->engines().contains(e.first); });
-  if (!fleet_->leaving() || told_down_) return;
-  if (fleet_->engines().empty() || now() >= leave_by_) tell_leave();
+  let_hosts_go();
+  if (!fleet_->leaving()) return;
+  if (!told_down_ && (fleet_->engines().empty() || now() >= leave_by_)) tell_leave();
+  if (told_down_) end_when_alone();
+}
+
+/// A host that wants to go, or that nobody wants, is let go when its engines are.
+void directory_state::let_hosts_go() {
+  for (auto& [host, one] : hosts_) {
+    if ((!one.leaves && plan_->knows_host(host)) || one.told || !fleet_->is_idle(host)) continue;
+    one.told = true;
+    self_->send(one.handle, clerk_.write<schema::Leave>(0, [](auto b) { b.setNow(true); }));
+  }
 }
 
 void directory_state::obey(const fleet_order& order) {
@@ -127,8 +144,17 @@ void directory_state::obey(const fleet_order& order) {
 
 void directory_state::tell_leave() {
   told_down_ = true;
+  alone_by_ = now() + farewell_ms;
   for (auto& [name_of_host, host] : hosts_)
     self_->send(host.handle, clerk_.write<schema::Leave>(0, [](auto b) { b.setNow(true); }));
+}
+
+/// What was sent to another host is lost if our process ends first.
+void directory_state::end_when_alone() {
+  bool alone = std::ranges::all_of(
+      hosts_, [this](const auto& h) { return h.second.handle.node() == self_->node(); });
+  if (ended_ || (!alone && now() < alone_by_)) return;
+  ended_ = true;
   if (events_.down) events_.down();
 }
 
@@ -166,6 +192,9 @@ caf::result<wire<schema::ControlAnswer>> directory_state::control(
       case schema::ControlAsk::TRACE:
         said = traces();
         return;
+      case schema::ControlAsk::HOST_LEAVES:
+        said = let_host_leave(r.getHostLeaves());
+        return;
     }
   });
   act();
@@ -192,6 +221,7 @@ directory_state::answer directory_state::apply(schema::Config::Reader next, bool
   if (!look && !lines->empty())
     if (auto changed = plan_->apply(next); !changed) return refused(changed.why().text);
   if (!look) fleet_->want(plan_->places(), now());
+  if (!look && events_.changed) events_.changed(plan_->layout());
   return clerk_.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
     auto list = b.initChanges(uint32_t(lines->size()));
     for (uint32_t i = 0; i < lines->size(); ++i) list.set(i, (*lines)[i]);
@@ -205,136 +235,12 @@ directory_state::answer directory_state::leave(schema::Down how) {
   return done();
 }
 
-caf::result<wire<schema::ControlAnswer>> directory_state::status() {
-  auto reply = self_->make_response_promise<answer>();
-  auto ask = clerk_.write<schema::LoadsAsk>(0, [](auto) {});
-  self_->request(scheduler_, std::chrono::seconds(2), ask)
-      .then(
-          [this, reply](const wire<schema::Loads>& m) mutable {
-            answer said = refused("the scheduler's answer was no message");
-            clerk_.read(m, [&](schema::Loads::Reader loads) {
-              said = clerk_.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
-                write_status(b.initStatus(), loads);
-              });
-            });
-            reply.deliver(said);
-          },
-          [this, reply](caf::error&) mutable {
-            reply.deliver(refused("the scheduler does not answer"));
-          });
-  return reply;
-}
-
-namespace {
-
-void write_engine(schema::EngineStatus::Builder b, const engine_instance& e, fleet_time now) {
-  b.setSlot(e.id);
-  b.setHost(e.place.host);
-  b.setRestarts(uint16_t(std::min<uint32_t>(e.restarts, UINT16_MAX)));
-  b.setRetryMs(e.phase == schema::Phase::WAITING && e.retry_at > now ? uint32_t(e.retry_at - now)
-                                                                     : 0);
-}
-
-}  // namespace
-
-void directory_state::write_status(schema::Status::Builder b, schema::Loads::Reader loads) {
-  auto c = plan_->config();
-  b.setCluster(c.getName());
-  b.setProfile(c.getProfile());
-  b.setUpMs((clerk_.now_ns() - begun_ns_) / 1'000'000);
-  b.setWanted(uint16_t(fleet_->wanted().size()));
-  b.setLeaving(fleet_->leaving());
-  b.setCounts(loads.getCounts());
-  const auto& listed = plan_->layout().hosts;
-  auto hosts = b.initHosts(uint32_t(listed.size()));
-  for (uint32_t i = 0; i < listed.size(); ++i) {
-    auto h = hosts[i];
-    h.setName(listed[i].name);
-    h.setAddress(listed[i].address);
-    auto joined = hosts_.find(listed[i].name);
-    if (joined == hosts_.end()) continue;
-    h.setJoined(true);
-    h.setPid(joined->second.pid);
-    h.setCores(joined->second.cores);
-    h.setMemory(joined->second.memory);
-  }
-  auto engines = b.initEngines(uint32_t(fleet_->engines().size()));
-  uint32_t i = 0;
-  for (const auto& [id, e] : fleet_->engines()) {
-    auto to = engines[i++];
-    write_engine(to, e, now());
-    to.setTensor(c.getEngines().getTensor());
-    to.setPipeline(c.getEngines().getPipeline());
-    if (auto known = engines_.find(id); known != engines_.end() && known->second.epoch == e.epoch) {
-      auto copied =
-          unpack(known->second.state, [&](schema::EngineState::Reader r) { to.setState(r); });
-      check(bool(copied));
-      if (to.getState().getPhase() == schema::Phase::READY) b.setModel(to.getState().getModel());
-    }
-    to.getState().setPhase(e.phase);
-    to.getState().setEpoch(e.epoch);
-    if (!e.reason.empty()) to.getState().setReason(e.reason);
-    for (auto load : loads.getLoads())
-      if (load.getSlot() == id && load.getEpoch() == e.epoch) to.setLoad(load);
-  }
-}
-
-caf::result<wire<schema::ControlAnswer>> directory_state::traces() {
-  auto all = std::make_shared<gathering>();
-  all->reply = self_->make_response_promise<answer>();
-  // One actor of each process answers for all of it.
-  std::map<uint32_t, std::string> asked;
-  for (const auto& [host, one] : hosts_)
-    if (asked.emplace(one.pid, host).second) ask_traces(all, one.handle, host);
-  for (const auto& [id, known] : engines_) {
-    uint32_t pid = 0;
-    auto read = unpack(known.state, [&](schema::EngineState::Reader r) { pid = r.getPid(); });
-    auto instance = fleet_->engines().find(id);
-    if (!read || instance == fleet_->engines().end() || !instance->second.alive()) continue;
-    if (asked.emplace(pid, instance->second.place.host).second)
-      ask_traces(all, known.handle, instance->second.place.host);
-  }
-  if (all->waiting == 0) deliver_traces(*all);
-  return all->reply;
-}
-
-/// The process's clock was read about half way between asking and hearing.
-template <class Handle>
-void directory_state::ask_traces(const std::shared_ptr<gathering>& all, const Handle& whom,
-                                 const std::string& host) {
-  uint64_t asked = clerk_.now_ns();
-  ++all->waiting;
-  auto ask = clerk_.write<schema::TraceAsk>(0, [this](schema::TraceAsk::Builder b) {
-    // Together they must fit one answer.
-    b.setMost(uint32_t(limits::trace_records_max / (hosts_.size() + engines_.size())));
-  });
-  self_->request(whom, std::chrono::seconds(5), ask)
-      .then(
-          [this, all, asked, host](const answer& m) {
-            all->heard.push_back({m, asked, clerk_.now_ns(), host});
-            if (--all->waiting == 0) deliver_traces(*all);
-          },
-          [this, all, asked, host](caf::error&) {
-            all->heard.push_back({{}, asked, clerk_.now_ns(), host});  // it stays silent, and shows
-            if (--all->waiting == 0) deliver_traces(*all);
-          });
-}
-
-void directory_state::deliver_traces(gathering& all) {
-  all.reply.deliver(clerk_.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
-    auto list = b.initTrace(uint32_t(all.heard.size()));
-    for (uint32_t i = 0; i < all.heard.size(); ++i) {
-      const auto& h = all.heard[i];
-      auto read = unpack(h.said, [&](schema::ControlAnswer::Reader r) {
-        if (!r.isTrace() || r.getTrace().size() != 1) return;
-        list.setWithCaveats(i, r.getTrace()[0]);
-        list[i].setOffsetNs(int64_t(h.asked_ns / 2 + h.heard_ns / 2) - int64_t(list[i].getNowNs()));
-        list[i].setErrorNs((h.heard_ns - h.asked_ns) / 2);
-      });
-      if (!read) list[i].setNowNs(0);
-      list[i].setHost(h.host);
-    }
-  }));
+directory_state::answer directory_state::let_host_leave(const std::string& host) {
+  auto found = hosts_.find(host);
+  if (found == hosts_.end()) return refused("host " + host + " is not here");
+  found->second.leaves = true;
+  fleet_->host_leaves(host);
+  return done();
 }
 
 directory_actor::behavior_type directory(directory_actor::stateful_pointer<directory_state> self,

@@ -10,7 +10,8 @@ namespace lethe {
 
 /// What the directory tells the program that it runs in.
 struct directory_events {
-  std::function<void()> down;  // everything has left
+  std::function<void()> down;                          // everything has left
+  std::function<void(const cluster_layout&)> changed;  // other hosts than before, maybe
 };
 
 /// Knows what should run and what does, and gives the orders that bring one to the other.
@@ -35,6 +36,8 @@ class directory_state {
     uint32_t pid = 0;
     uint16_t cores = 0;
     uint64_t memory = 0;
+    bool leaves = false;  // it asked to
+    bool told = false;    // that it may
   };
   struct known_engine {
     engine_actor handle;
@@ -48,6 +51,8 @@ class directory_state {
   void act();
   void obey(const fleet_order& order);
   void tell_leave();
+  void let_hosts_go();
+  void end_when_alone();
   void scale_by_load();
   answer done() const;
   answer refused(const std::string& why) const;
@@ -55,7 +60,9 @@ class directory_state {
   answer drain(uint16_t id);
   answer apply(schema::Config::Reader next, bool look);
   answer leave(schema::Down how);
+  answer let_host_leave(const std::string& host);
   caf::result<answer> status();
+  void write_hosts(schema::Status::Builder b);
   void write_status(schema::Status::Builder b, schema::Loads::Reader loads);
   /// Answers of all processes on their way to one asker.
   struct gathering {
@@ -83,8 +90,8 @@ class directory_state {
   std::map<std::string, member> hosts_;
   std::map<uint16_t, known_engine> engines_;
   uint64_t begun_ns_ = 0;
-  fleet_time leave_by_ = 0;
-  bool told_down_ = false;
+  fleet_time leave_by_ = 0, alone_by_ = 0;
+  bool told_down_ = false, ended_ = false;
 };
 
 directory_actor::behavior_type directory(directory_actor::stateful_pointer<directory_state> self,

@@ -26,8 +26,12 @@ result<void> check_keys(const node_tls& tls) {
     if (!text) return fail("{}; `lethe keys init` makes it", text.why().text);
     texts[i] = *std::move(text);
   }
-  if (auto own = identity_of(texts[0], texts[1]); !own)
-    return fail("{}: {}", tls.certificate.string(), own.why().text);
+  auto own = identity_of(texts[0], texts[1]);
+  if (!own) return fail("{}: {}", tls.certificate.string(), own.why().text);
+  auto name = name_in(own->certificate.get());
+  if (!tls.host.empty() && name != tls.host)
+    return fail("{}: is the certificate of {}, this is host {}; nobody would let it in",
+                tls.certificate.string(), name, tls.host);
   return {};
 }
 

@@ -10,6 +10,7 @@ namespace lethe {
 /// Files of this host's certificate; all three, or no network at all.
 struct node_tls {
   std::filesystem::path certificate, key, authority;
+  std::string host;  // whom the certificate must name; empty: whoever started us has looked
 };
 
 struct node_options {

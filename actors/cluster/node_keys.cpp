@@ -32,7 +32,7 @@ result<node_tls> keys_in_memory(const std::string& host) {
   auto key = in_memory(pem_of(own->key.get()));
   auto root = in_memory(pem_of(authority->certificate.get()));
   if (!certificate || !key || !root) return fail("tls: a key cannot be kept in memory");
-  return node_tls{*certificate, *key, *root};
+  return node_tls{*certificate, *key, *root, host};
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ result<node_tls> keys_for(const checked_config& config, const std::string& host)
   std::string folder = config.config.get().getTls().getFolder();
   if (!folder.empty()) {
     auto path = std::filesystem::absolute(config.config.resolve(folder)).lexically_normal();
-    return node_tls{path / (host + ".crt"), path / (host + ".key"), path / "ca.crt"};
+    return node_tls{path / (host + ".crt"), path / (host + ".key"), path / "ca.crt", host};
   }
   if (config.layout.hosts.size() > 1)
     return fail(

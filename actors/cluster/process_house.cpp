@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "actors/cluster/open_engine.hpp"
+#include "actors/cluster/tls_peers.hpp"
 
 extern char** environ;
 
@@ -103,9 +104,9 @@ result<void> process_house::start(const wire<schema::StartEngine>& order, uint16
   if (memory.get() < 0 || life_pipe() < 0)
     return fail("an engine's process cannot be started: {}", std::strerror(errno));
   auto pid = spawn_child({"lethe", "engine-process", "--directory",
-                          fmt::format("{}:{}", directory_.address, directory_.port),
-                          "--certificate", tls_.certificate.string(), "--key", tls_.key.string(),
-                          "--authority", tls_.authority.string()},
+                          fmt::format("{}:{}", directory_.address, directory_.port), "--leader",
+                          directory_.leader, "--certificate", tls_.certificate.string(), "--key",
+                          tls_.key.string(), "--authority", tls_.authority.string()},
                          memory.get());
   if (!pid) return pid.why();
   std::lock_guard guard(lock_);
@@ -166,6 +167,7 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   auto order = read_order();
   if (!order) return refuse_to_run(order.why().text);
   end_with_parent();
+  allow_peers({at.leader});
   node_options options{.tls = tls};
   tracer_config records;
   auto read = unpack(*order, [&](schema::StartEngine::Reader r) {

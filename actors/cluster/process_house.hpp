@@ -12,6 +12,7 @@ namespace lethe {
 struct directory_address {
   std::string address;
   uint16_t port = 0;
+  std::string leader;  // whose certificate it shows
 };
 
 /// Engines as processes of their own, which may die without taking anyone along. A child that

@@ -1,7 +1,8 @@
 // OpenSSL keeps errors in a queue of the thread, and SSL_get_error takes whatever lies there for
 // the fault of the connection in hand. CAF 0.17 serves all connections on one thread and never
 // empties the queue: when one peer dies, the next connection that only has to wait is cut, too.
-// These stand before OpenSSL's own functions, for the whole program, and empty it first.
+// These stand before OpenSSL's own functions, for the whole program, and empty it first. So does
+// SSL_accept in tls_gate.cpp.
 #include <dlfcn.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -31,12 +32,6 @@ __attribute__((visibility("default"))) int SSL_write(SSL* ssl, const void* from,
   static auto* next = next_of<decltype(SSL_write)>("SSL_write");
   ERR_clear_error();
   return next(ssl, from, bytes);
-}
-
-__attribute__((visibility("default"))) int SSL_accept(SSL* ssl) {
-  static auto* next = next_of<decltype(SSL_accept)>("SSL_accept");
-  ERR_clear_error();
-  return next(ssl);
 }
 
 __attribute__((visibility("default"))) int SSL_connect(SSL* ssl) {

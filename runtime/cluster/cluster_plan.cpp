@@ -23,6 +23,16 @@ std::string shown(capnp::DynamicValue::Reader value) {
   }
 }
 
+/// What a list's element is called: by its name, if it has one, so that its neighbours' coming and
+/// going does not change it.
+std::string index_of(capnp::DynamicValue::Reader element, uint32_t i) {
+  if (element.getType() != capnp::DynamicValue::STRUCT) return std::to_string(i);
+  auto fields = element.as<capnp::DynamicStruct>();
+  KJ_IF_MAYBE (name, fields.getSchema().findFieldByName("name"))
+    return fields.get(*name).as<capnp::Text>().cStr();
+  return std::to_string(i);
+}
+
 /// Every field by its path, as the file would name it.
 void flatten(capnp::DynamicValue::Reader value, const std::string& path, flat& into) {
   if (value.getType() == capnp::DynamicValue::STRUCT) {
@@ -34,7 +44,7 @@ void flatten(capnp::DynamicValue::Reader value, const std::string& path, flat& i
   } else if (value.getType() == capnp::DynamicValue::LIST) {
     auto list = value.as<capnp::DynamicList>();
     for (uint32_t i = 0; i < list.size(); ++i)
-      flatten(list[i], fmt::format("{}[{}]", path, i), into);
+      flatten(list[i], fmt::format("{}[{}]", path, index_of(list[i], i)), into);
   } else {
     into[path] = shown(value);
   }
@@ -65,6 +75,19 @@ struct difference {
   std::string key, line;
 };
 
+/// "hosts[west]" of a line about a host that only one of the two files has.
+std::optional<difference> host_difference(const std::string& key, const flat& old,
+                                          const flat& next) {
+  size_t end = key.find(']');
+  if (!key.starts_with("hosts[") || end == key.npos) return {};
+  std::string host = key.substr(0, end + 1);
+  bool was = old.contains(host + ".name"), is = next.contains(host + ".name");
+  if (was == is) return {};
+  return difference{
+      host, is ? fmt::format("{}: added; its engines start when it joins", host)
+               : fmt::format("{}: removed; its engines drain, then its process ends", host)};
+}
+
 std::vector<difference> differences(const flat& old, const flat& next) {
   std::vector<difference> found;
   auto value = [](const flat& f, const std::string& key) {
@@ -76,7 +99,10 @@ std::vector<difference> differences(const flat& old, const flat& next) {
   for (const auto& [key, ignored] : next) keys[key];
   for (const auto& [key, ignored] : keys) {
     auto before = value(old, key), after = value(next, key);
-    if (before != after) found.push_back({key, fmt::format("{}: {} -> {}", key, before, after)});
+    if (auto whole = host_difference(key, old, next)) {
+      if (found.empty() || found.back().key != whole->key) found.push_back(*whole);
+    } else if (before != after)
+      found.push_back({key, fmt::format("{}: {} -> {}", key, before, after)});
   }
   return found;
 }
@@ -146,8 +172,14 @@ result<std::vector<std::string>> cluster_plan::changes(schema::Config::Reader ne
   if (!made) return made.why();
   std::vector<std::string> lines;
   bool replaced = false;
+  const std::string leader = fmt::format("hosts[{}]", layout_.hosts.front().name);
+  if (made->second.hosts.front().name != layout_.hosts.front().name)
+    return fail(
+        "{} leads; another first host can't while the cluster runs: lethe down, then "
+        "lethe up",
+        leader);
   for (const auto& d : differences(flattened(config()), flattened(next))) {
-    if (is_fixed(d.key))
+    if (is_fixed(d.key) || d.key == leader + ".address" || d.key == leader + ".port")
       return fail("{}; this can't change while the cluster runs: lethe down, then lethe up",
                   d.line);
     replaced = replaced || !is_outside_engines(d.key);

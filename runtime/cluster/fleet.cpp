@@ -56,14 +56,27 @@ void fleet::leave(fleet_time now) {
   assign(now);
 }
 
-void fleet::host_joined(const std::string& host) { hosts_[host] = true; }
+void fleet::host_joined(const std::string& host) { hosts_[host] = presence::joined; }
+
+void fleet::host_leaves(const std::string& host) { hosts_[host] = presence::leaving; }
+
+bool fleet::is_idle(const std::string& host) const {
+  return std::ranges::none_of(engines_, [&host](const auto& entry) {
+    return entry.second.place.host == host && entry.second.alive();
+  });
+}
 
 void fleet::host_lost(const std::string& host, fleet_time now) {
-  hosts_[host] = false;
+  hosts_[host] = presence::absent;
   for (auto& [id, e] : engines_) {
-    if (e.place.host != host || !e.alive()) continue;
+    if (e.place.host != host) continue;
+    // The engine's own end may be heard of first; it is no fault of the engine.
+    bool with_it = !e.failures.empty() && e.failures.back() + rules_.together_ms >= now &&
+                   (e.phase == Phase::WAITING || e.phase == Phase::PARKED);
+    if (with_it) e.failures.pop_back();
+    if (!e.alive() && !with_it) continue;
     e.reason = "its host was lost";
-    enter(e, e.phase == Phase::DRAINING ? Phase::GONE : Phase::WAITING, now);
+    enter(e, e.phase == Phase::DRAINING && e.surplus ? Phase::GONE : Phase::WAITING, now);
     e.retry_at = now;
   }
 }
@@ -112,10 +125,18 @@ bool fleet::every_place_ready() const {
 bool fleet::settled() const { return every_place_ready() && engines_.size() == wanted_.size(); }
 
 std::vector<fleet_order> fleet::due(fleet_time now) {
-  std::erase_if(engines_, [](const auto& entry) { return entry.second.phase == Phase::GONE; });
+  std::erase_if(engines_, [](const auto& entry) {
+    return entry.second.phase == Phase::GONE && entry.second.surplus;
+  });
   std::vector<fleet_order> orders;
   bool may_drain = every_place_ready();
   for (auto& [id, e] : engines_) {
+    auto host = hosts_[e.place.host];
+    if (e.phase == Phase::GONE) {  // its place is still wanted
+      e.reason = "its host left";
+      e.retry_at = now;
+      enter(e, Phase::WAITING, now);
+    }
     fleet_order order{
         .kind = fleet_order::what::kill, .id = id, .epoch = e.epoch, .host = e.place.host};
     bool serves = e.phase == Phase::READY;
@@ -126,14 +147,18 @@ std::vector<fleet_order> fleet::due(fleet_time now) {
       if (e.phase != Phase::DRAINING) e.reason = "it was not ready in time";
       orders.push_back(order);
       e.since = now;  // the order is repeated if it is lost
-    } else if (e.surplus && serves && may_drain) {
+    } else if (serves && (host == presence::leaving || (e.surplus && may_drain))) {
       order.kind = fleet_order::what::drain;
       enter(e, Phase::DRAINING, now);
       orders.push_back(order);
     } else if (e.surplus && !serves && e.phase != Phase::DRAINING) {
       if (e.alive()) orders.push_back(order);
       enter(e, Phase::GONE, now);
-    } else if (!e.surplus && e.phase == Phase::WAITING && hosts_[e.place.host] &&
+    } else if (host == presence::leaving &&
+               (e.phase == Phase::STARTING || e.phase == Phase::LOADING)) {
+      orders.push_back(order);
+      enter(e, Phase::GONE, now);
+    } else if (!e.surplus && e.phase == Phase::WAITING && host == presence::joined &&
                now >= e.retry_at) {
       order.kind = fleet_order::what::start;
       order.epoch = ++e.epoch;

@@ -19,6 +19,7 @@ struct fleet_rules {
   uint32_t memory_ms = 10 * 60 * 1000;  // of failures
   uint32_t drain_ms = 30'000;
   uint32_t start_ms = 600'000;  // from order to ready
+  uint32_t together_ms = 1000;  // what fails so long before its host is lost went with it
 };
 
 /// Where an engine should run, and by which version of the cluster file.
@@ -77,6 +78,10 @@ class fleet {
 
   void host_joined(const std::string& host);
   void host_lost(const std::string& host, fleet_time now);
+  /// It asks to go. Its engines drain, though they are wanted, and wait for it to come back.
+  void host_leaves(const std::string& host);
+  /// Nothing of ours runs there.
+  bool is_idle(const std::string& host) const;
   /// What an engine says of itself; false: it is not the one we know.
   bool engine_said(uint16_t id, uint32_t epoch, schema::Phase phase, fleet_time now);
   /// Its process or actor is gone; false: it is not the one we know.
@@ -100,7 +105,8 @@ class fleet {
   fleet_rules rules_;
   std::vector<engine_place> wanted_;
   std::map<uint16_t, engine_instance> engines_;
-  std::map<std::string, bool> hosts_;  // joined
+  enum class presence : uint8_t { absent, joined, leaving };
+  std::map<std::string, presence> hosts_;
   uint16_t next_id_ = 0;
   bool leaving_ = false;
 };

@@ -93,6 +93,13 @@ result<identity> make_host(const identity& authority, const std::string& name,
   return made;
 }
 
+std::string name_in(X509* certificate) {
+  char name[256];
+  int size = X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name,
+                                       sizeof name);
+  return size > 0 ? std::string(name, size_t(size)) : std::string();
+}
+
 std::string pem_of(X509* certificate) {
   openssl::bio out(BIO_new(BIO_s_mem()));
   check(PEM_write_bio_X509(out.get(), certificate) == 1);

@@ -19,6 +19,9 @@ result<identity> make_authority(const std::string& name, uint32_t days);
 result<identity> make_host(const identity& authority, const std::string& name,
                            const std::string& address, uint32_t days);
 
+/// Whom it was made for.
+std::string name_in(X509* certificate);
+
 /// PEM, and back.
 std::string pem_of(X509* certificate);
 std::string pem_of(EVP_PKEY* key);

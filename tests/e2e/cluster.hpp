@@ -76,9 +76,18 @@ inline http_said http_ask(uint16_t port, const std::string& path, const std::str
   return said;
 }
 
+/// A cluster file that is there, and the host of it that is meant.
+struct host_of {
+  std::string file, host;
+};
+
 /// `lethe up` in the background, from start to end. Its control socket lies in the test's folder.
 class running_cluster {
  public:
+  /// One of several; control sockets stay where the test has put them.
+  explicit running_cluster(const host_of& which) : file(which.file) {
+    start({"--host", which.host});
+  }
   explicit running_cluster(const std::string& config, std::vector<std::string> more = {}) {
     ::setenv("XDG_RUNTIME_DIR", folder_.write("here", "").c_str(), 1);
     std::filesystem::remove(folder_ / "here");
@@ -152,6 +161,16 @@ class running_cluster {
  private:
   scratch_folder folder_;
 };
+
+/// Every engine that is wanted is ready.
+inline bool is_whole(const std::string& file) {
+  json_answer json(run_lethe({"status", "--json", "--cluster", file}).out);
+  if (!json.valid) return false;
+  uint64_t ready = 0, wanted = json.root["wanted"].get_uint64().value_unsafe();
+  for (auto e : json.root["engines"].get_array())
+    ready += std::string_view(e["phase"].get_string().value_unsafe()) == "ready";
+  return ready == wanted;
+}
 
 inline std::string lab_config(const std::string& more = {}, const std::string& batching = {}) {
   return "profile = \"lab\"\n[model]\npath = \"" LETHE_SOURCE_DIR

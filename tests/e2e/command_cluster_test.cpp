@@ -1,38 +1,10 @@
 // A cluster as its operator runs it: up, under load, scaled, changed, down.
 #include <gtest/gtest.h>
 
-#include <atomic>
-
-#include "tests/e2e/cluster.hpp"
+#include "tests/e2e/load.hpp"
 
 namespace lethe {
 namespace {
-
-/// Clients that ask one request after the other, and what they were told.
-class load {
- public:
-  load(uint16_t port, int clients, std::string body) {
-    for (int i = 0; i < clients; ++i)
-      threads_.emplace_back([this, port, body] {
-        while (!stop_) {
-          auto said = http_ask(port, "/v1/completions", body);
-          said.status == 200 ? ++good : ++bad;
-          if (said.status == 200 && said.body.find("\"usage\"") == said.body.npos) ++cut;
-        }
-      });
-  }
-  ~load() { end(); }
-  void end() {
-    stop_ = true;
-    for (auto& t : threads_) t.join();
-    threads_.clear();
-  }
-  std::atomic<uint64_t> good{0}, bad{0}, cut{0};
-
- private:
-  std::atomic<bool> stop_{false};
-  std::vector<std::thread> threads_;
-};
 
 TEST(Cluster, ComesUpAnswersAndGoesDown) {
   running_cluster c(lab_config());
@@ -84,7 +56,7 @@ TEST(Cluster, ASignalLetsRunningRequestsFinish) {
 TEST(Cluster, ScalesAndChangesUnderLoadWithoutAFailedRequest) {
   running_cluster c(lab_config("[engines]\nprocesses = \"separate\"\n"));
   ASSERT_TRUE(c.tells("ready: 1 of 1"));
-  load clients(c.port("api"), 16, completion(12));
+  load clients(c.port("api"), 16, 12);
   auto run = [&](std::vector<std::string> words) {
     auto done = run_lethe(words);
     EXPECT_EQ(done.exit_code, 0) << words[0] << ": " << done.out << done.err;
@@ -98,9 +70,10 @@ TEST(Cluster, ScalesAndChangesUnderLoadWithoutAFailedRequest) {
   run({"apply", changed});
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   clients.end();
-  EXPECT_GT(clients.good, 30u);
-  EXPECT_EQ(clients.bad, 0u) << c.errors();
-  EXPECT_EQ(clients.cut, 0u);
+  EXPECT_GT(clients.seen.whole, 30u);
+  EXPECT_EQ(clients.seen.retryable, 0u) << c.errors();
+  EXPECT_EQ(clients.seen.cut, 0u);
+  EXPECT_EQ(clients.seen.other, 0u);
 }
 
 TEST(Cluster, AnotherOfTheSameNameIsRefused) {
