@@ -30,6 +30,9 @@ class cluster_node {
   /// The directory has said that everything has left.
   bool ended() const { return ended_; }
   bool leads() const { return leads_; }
+  /// Why the leading host can't go on: its directory, scheduler or face broke. Each holds what the
+  /// others believe, so they end together, and the process with them.
+  std::optional<std::string> broken() const;
   /// False while a host that doesn't lead has not reached the one that does.
   bool joined() const;
 
@@ -40,7 +43,9 @@ class cluster_node {
   result<void> begin_face(const checked_config& config);
   result<void> begin_network(const checked_config& config);
   caf::actor begin_supervisor(const directory_actor& directory);
-  void follow_leader();
+  void watch(const caf::actor& who, const char* name);
+  directory_actor find_directory();
+  void keep_supervisor();
 
   std::string name_, host_;
   bool leads_ = false, separate_ = false;
@@ -57,8 +62,9 @@ class cluster_node {
   directory_actor directory_;
   scheduler_actor scheduler_;
   std::atomic<bool> ended_{false}, stopping_{false};
-  mutable std::mutex lock_;  // of directory_, which a follower finds and loses
-  std::thread follower_;
+  mutable std::mutex lock_;  // of directory_, which a follower finds and loses, and of broken_
+  std::optional<std::string> broken_;
+  std::thread keeper_;
 };
 
 }  // namespace lethe

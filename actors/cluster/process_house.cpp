@@ -94,7 +94,16 @@ process_house::~process_house() {
     std::lock_guard guard(lock_);
     for (auto [id, pid] : running_) ::kill(pid, SIGKILL);
   }
-  for (auto& w : waiters_) w.join();
+  for (auto& w : waiters_) w.thread.join();
+}
+
+/// Of children that ended: each would keep its stack.
+void process_house::join_waiters() {
+  std::erase_if(waiters_, [](waiter& w) {
+    if (!w.done) return false;
+    w.thread.join();
+    return true;
+  });
 }
 
 result<void> process_house::start(const wire<schema::StartEngine>& order, uint16_t id,
@@ -108,10 +117,14 @@ result<void> process_house::start(const wire<schema::StartEngine>& order, uint16
                           "--authority", tls_.authority.string()},
                          memory.get());
   if (!pid) return pid.why();
+  join_waiters();
   std::lock_guard guard(lock_);
   running_[id] = *pid;
-  waiters_.emplace_back(
-      [this, id, child = *pid, then = std::move(then)] { wait_for(id, child, then); });
+  auto& waiter = waiters_.emplace_back();
+  waiter.thread = std::thread([this, id, child = *pid, then = std::move(then), &waiter] {
+    wait_for(id, child, then);
+    waiter.done = true;
+  });
   return {};
 }
 

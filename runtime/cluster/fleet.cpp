@@ -17,6 +17,12 @@ void fleet::want(std::vector<engine_place> places, fleet_time now) {
   if (leaving_) return;
   wanted_ = std::move(places);
   assign(now);
+  for (auto& [id, e] : engines_) {
+    if (e.surplus || e.phase != Phase::PARKED) continue;
+    e.failures.clear();
+    e.retry_at = now;
+    enter(e, Phase::WAITING, now);
+  }
 }
 
 /// Gives each place an engine and calls the rest surplus. Those that serve are kept first.

@@ -68,7 +68,8 @@ class fleet {
  public:
   explicit fleet(const fleet_rules& rules) : rules_(rules) {}
 
-  /// Replaces what is wanted. Engines that stand where one is wanted stay.
+  /// Replaces what is wanted. Engines that stand where one is wanted stay; of those, a parked one is
+  /// tried anew, as if it had never failed: someone has looked.
   void want(std::vector<engine_place> places, fleet_time now);
   /// One place less, and it is this engine that goes. False: there is no such engine.
   bool retire(uint16_t id, fleet_time now);
