@@ -77,7 +77,7 @@ void directory_state::down(const caf::down_msg& d) {
     if (known.handle.address() == d.source) engine_lost(id, known.epoch, why_ended(d.reason));
   for (auto at = hosts_.begin(); at != hosts_.end(); ++at) {
     if (at->second.handle.address() != d.source) continue;
-    fleet_->host_lost(at->first, now());
+    fleet_->host_lost(at->first, now(), "its host's supervisor: " + why_ended(d.reason));
     hosts_.erase(at);
     break;
   }
@@ -275,9 +275,10 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
     to.setTensor(c.getEngines().getTensor());
     to.setPipeline(c.getEngines().getPipeline());
     if (auto known = engines_.find(id); known != engines_.end() && known->second.epoch == e.epoch) {
+      // A copy follows every pointer, also those that nobody has read before.
       auto copied =
           unpack(known->second.state, [&](schema::EngineState::Reader r) { to.setState(r); });
-      check(bool(copied));
+      if (!copied) to.initState().setReason("it tells what is no message");
       if (to.getState().getPhase() == schema::Phase::READY) b.setModel(to.getState().getModel());
     }
     to.getState().setPhase(e.phase);

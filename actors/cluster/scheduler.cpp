@@ -147,7 +147,7 @@ caf::result<wire<schema::Loads>> scheduler_state::loads(const wire<schema::Loads
     for (uint32_t i = 0; i < known.size(); ++i) {
       auto copied =
           unpack(*known[i], [&](schema::EngineLoad::Reader r) { list.setWithCaveats(i, r); });
-      check(bool(copied));
+      if (!copied) list[i].setSlot(UINT16_MAX);  // nobody's
     }
     const auto& t = desk_.total;
     auto c = b.initCounts();

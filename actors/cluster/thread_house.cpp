@@ -10,8 +10,7 @@ result<void> thread_house::start(const wire<schema::StartEngine>& order, uint16_
                                  directory_actor directory, ended then) {
   auto engine =
       sys_.spawn<caf::detached>(run_engine, setup_of(order, opener_, trace_), std::move(directory));
-  engine->attach_functor(
-      [then = std::move(then)](const caf::error& why) { then(why_ended(why)); });
+  engine->attach_functor([then = std::move(then)](const caf::error& why) { then(why_ended(why)); });
   running_[id] = engine;
   return {};
 }

@@ -8,6 +8,16 @@ namespace lethe {
 
 using schema::Phase;
 
+namespace {
+
+/// The others are for the directory to say, or from a newer engine.
+bool is_its_own(Phase p) {
+  return p == Phase::STARTING || p == Phase::LOADING || p == Phase::READY || p == Phase::DRAINING ||
+         p == Phase::GONE;
+}
+
+}  // namespace
+
 void fleet::enter(engine_instance& e, Phase phase, fleet_time now) {
   e.phase = phase;
   e.since = now;
@@ -64,11 +74,11 @@ void fleet::leave(fleet_time now) {
 
 void fleet::host_joined(const std::string& host) { hosts_[host] = true; }
 
-void fleet::host_lost(const std::string& host, fleet_time now) {
+void fleet::host_lost(const std::string& host, fleet_time now, const std::string& why) {
   hosts_[host] = false;
   for (auto& [id, e] : engines_) {
     if (e.place.host != host || !e.alive()) continue;
-    e.reason = "its host was lost";
+    e.reason = why;
     enter(e, e.phase == Phase::DRAINING ? Phase::GONE : Phase::WAITING, now);
     e.retry_at = now;
   }
@@ -78,7 +88,7 @@ bool fleet::engine_said(uint16_t id, uint32_t epoch, Phase phase, fleet_time now
   auto found = engines_.find(id);
   if (found == engines_.end() || found->second.epoch != epoch) return false;
   engine_instance& e = found->second;
-  if (!e.alive()) return false;
+  if (!e.alive() || !is_its_own(phase)) return false;
   if (e.phase == Phase::DRAINING && phase != Phase::GONE) return true;
   if (phase == e.phase) return true;
   enter(e, phase, now);

@@ -68,8 +68,8 @@ class fleet {
  public:
   explicit fleet(const fleet_rules& rules) : rules_(rules) {}
 
-  /// Replaces what is wanted. Engines that stand where one is wanted stay; of those, a parked one is
-  /// tried anew, as if it had never failed: someone has looked.
+  /// Replaces what is wanted. Engines that stand where one is wanted stay; of those, a parked one
+  /// is tried anew, as if it had never failed: someone has looked.
   void want(std::vector<engine_place> places, fleet_time now);
   /// One place less, and it is this engine that goes. False: there is no such engine.
   bool retire(uint16_t id, fleet_time now);
@@ -77,7 +77,8 @@ class fleet {
   void leave(fleet_time now);
 
   void host_joined(const std::string& host);
-  void host_lost(const std::string& host, fleet_time now);
+  void host_lost(const std::string& host, fleet_time now,
+                 const std::string& why = "its host was lost");
   /// What an engine says of itself; false: it is not the one we know.
   bool engine_said(uint16_t id, uint32_t epoch, schema::Phase phase, fleet_time now);
   /// Its process or actor is gone; false: it is not the one we know.

@@ -1,0 +1,131 @@
+#include "runtime/cluster/cluster_plan.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lethe {
+namespace {
+
+constexpr machine eight_cores{.cores = 8, .memory = uint64_t{32} << 30};
+
+cluster_config config(const std::string& more = {}) {
+  auto c = cluster_config::parse("profile = \"lab\"\n[model]\npath = \"/m\"\n" + more, "c.toml");
+  EXPECT_TRUE(c.problems().empty()) << c.problems().front();
+  return c;
+}
+
+cluster_plan plan_of(const std::string& more = {}) {
+  auto made = cluster_plan::make(config(more).get(), eight_cores);
+  if (!made) ADD_FAILURE() << made.why().text;
+  return *std::move(made);
+}
+
+std::string changes_text(const cluster_plan& p, const cluster_config& next) {
+  auto lines = p.changes(next.get());
+  if (!lines) return "refused: " + lines.why().text;
+  return fmt::format("{}", fmt::join(*lines, "; "));
+}
+
+constexpr const char* two_hosts =
+    "[[hosts]]\nname = \"a\"\nport = 7000\ncores = 4\n[[hosts]]\nname = \"b\"\nport = 7000\n"
+    "cores = 4\n[engines]\nthreads = 2\nplacement = \"spread\"\n";
+
+TEST(ClusterPlan, GivesEachEngineAPlace) {
+  auto p = plan_of(std::string(two_hosts) + "count = 3\n");
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"a", 1}, {"b", 1}, {"a", 1}}));
+  EXPECT_TRUE(p.knows_host("b"));
+  EXPECT_FALSE(p.knows_host("c"));
+}
+
+TEST(ClusterPlan, RefusesAnEngineAcrossHostsAndOneOnGpus) {
+  auto across =
+      cluster_plan::make(config(std::string(two_hosts) + "tensor = 4\n").get(), eight_cores);
+  ASSERT_FALSE(across);
+  EXPECT_NE(across.why().text.find("must fit one host"), std::string::npos) << across.why().text;
+  auto gpus = config("[[hosts]]\nname = \"a\"\ngpus = 1\ngpu_memory = \"8 GiB\"\n");
+  auto on_gpus = cluster_plan::make(gpus.get(), eight_cores);
+  ASSERT_FALSE(on_gpus);
+  EXPECT_NE(on_gpus.why().text.find("cores only"), std::string::npos) << on_gpus.why().text;
+}
+
+TEST(ClusterPlan, ScalesWithinBoundsAndChangesNothingWhenRefused) {
+  auto p = plan_of();
+  EXPECT_TRUE(p.scale(3));
+  EXPECT_EQ(p.places().size(), 3u);
+  EXPECT_TRUE(p.scale(256));
+  EXPECT_EQ(p.engines(), 256u);
+  for (uint16_t wrong : {uint16_t{0}, uint16_t{257}, uint16_t{65535}}) {
+    auto refused = p.scale(wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_NE(refused.why().text.find("engines.count"), std::string::npos) << refused.why().text;
+    EXPECT_EQ(p.engines(), 256u);
+  }
+  auto tight = plan_of(std::string(two_hosts) + "count = 2\n");
+  EXPECT_FALSE(tight.scale(5));  // two cores each, eight in all
+  EXPECT_EQ(tight.places().size(), 2u);
+}
+
+TEST(ClusterPlan, ADrainedEnginesPlaceIsGoneUntilSomeoneScales) {
+  auto p = plan_of(std::string(two_hosts) + "count = 3\n");
+  p.keep_only({{"a", 1}, {"a", 1}});
+  EXPECT_EQ(p.engines(), 2u);
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"a", 1}, {"a", 1}}));
+  EXPECT_TRUE(p.scale(2));
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"a", 1}, {"b", 1}}));
+}
+
+TEST(ClusterPlan, TellsWhatAFileChanges) {
+  auto p = plan_of();
+  EXPECT_EQ(changes_text(p, config()), "");
+  EXPECT_EQ(changes_text(p, config("[engines]\ncount = 2\n")), "engines.count: 1 -> 2");
+  auto batching = changes_text(p, config("[batching]\nrunning = 8\n"));
+  EXPECT_TRUE(batching.starts_with("batching.running: 64 -> 8; every engine is replaced"))
+      << batching;
+  auto fixed = changes_text(p, config("[listen]\napi = \"127.0.0.1:1\"\n"));
+  EXPECT_TRUE(fixed.starts_with("refused: listen.api")) << fixed;
+  EXPECT_NE(fixed.find("lethe down, then lethe up"), std::string::npos);
+}
+
+TEST(ClusterPlan, ReplacesEnginesOnlyForWhatTheyFeel) {
+  auto p = plan_of();
+  ASSERT_TRUE(p.apply(config("[engines]\ncount = 2\n").get()));
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"local", 1}, {"local", 1}}));
+  ASSERT_TRUE(p.apply(config("[engines]\ncount = 2\n[batching]\nrunning = 8\n").get()));
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"local", 2}, {"local", 2}}));
+}
+
+// The operator's command checks a file, but not every message is the command's.
+TEST(ClusterPlan, AMessageThatNoFileCouldBeIsRefused) {
+  auto p = plan_of();
+  auto refusal = [&p](auto edit) {
+    auto c = config();
+    edit(c.edit());
+    EXPECT_FALSE(p.apply(c.get()));
+    return changes_text(p, c);
+  };
+  auto ranks = refusal([](schema::Config::Builder c) { c.getEngines().setTensor(0); });
+  EXPECT_NE(ranks.find("engines.tensor: 0 is out of range; 1 to 64"), ranks.npos) << ranks;
+  auto many = refusal([](schema::Config::Builder c) { c.getEngines().setPipeline(65535); });
+  EXPECT_NE(many.find("engines.pipeline"), many.npos) << many;
+  auto word = refusal([](schema::Config::Builder c) { c.getBatching().setKv(schema::KvType(9)); });
+  EXPECT_NE(word.find("batching.kv"), word.npos) << word;
+  auto list = refusal([](schema::Config::Builder c) { c.getEngines().initRanks(4097); });
+  EXPECT_NE(list.find("4097 elements"), list.npos) << list;
+  EXPECT_EQ(p.engines(), 1u);
+  EXPECT_EQ(p.places().front().version, 1u);
+}
+
+TEST(ClusterPlan, AnEngineIsToldAllThatItsFileSays) {
+  auto p = plan_of(std::string(two_hosts) + "count = 2\n[batching]\nrunning = 8\n");
+  capnp::MallocMessageBuilder message;
+  auto spec = message.initRoot<schema::EngineSpec>();
+  p.describe(spec, 5, 9, "b");
+  EXPECT_EQ(spec.getSlot(), 5u);
+  EXPECT_EQ(spec.getEpoch(), 9u);
+  EXPECT_EQ(spec.getThreads(), 2u);
+  EXPECT_EQ(spec.getBatching().getRunning(), 8u);
+  EXPECT_EQ(std::string(spec.getModel().getPath().cStr()), "/m");
+  EXPECT_EQ(spec.getProfile(), schema::Profile::LAB);
+}
+
+}  // namespace
+}  // namespace lethe
