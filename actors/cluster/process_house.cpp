@@ -202,6 +202,11 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   self->receive([&](const caf::down_msg& d) {
     served = d.source == engine.address() && d.reason == caf::exit_reason::normal;
   });
+  // Words wait for the network: an answer to later ones says that the engine's last were read.
+  auto status = pack<schema::ControlAsk>({}, [](schema::ControlAsk::Builder b) { b.setStatus(); });
+  if (!served)
+    self->request(*directory, std::chrono::seconds(2), status)
+        .receive([](const wire<schema::ControlAnswer>&) {}, [](caf::error&) {});
   // Whatever it still held ends with the process.
   std::fflush(nullptr);
   ::_exit(served ? 0 : 1);

@@ -54,7 +54,7 @@ http_said ask_while(fragile_cluster& c, const std::function<void()>& happens) {
   http_said said;
   uint64_t before = admitted(metrics);
   std::thread asker(
-      [&] { said = http_ask(api, "/v1/completions", completion(800, R"(,"stream":true)")); });
+      [&] { said = http_ask(api, "/v1/completions", completion(480, R"(,"stream":true)")); });
   while (admitted(metrics) == before) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   happens();
   asker.join();
