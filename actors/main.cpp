@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <system_error>
 
 #include "actors/cli/commands.hpp"
@@ -9,10 +11,23 @@
 namespace lethe {
 
 int refuse(const std::string& why) {
-  fmt::print(stderr, "lethe: {}\n", why);
+  // Not fmt::print, which throws where standard error is full or closed.
+  std::fputs(fmt::format("lethe: {}\n", why).c_str(), stderr);
   return 1;
 }
 
+namespace {
+
+/// What was printed has reached its reader, or that is an error of its own.
+int finish(int code) {
+  errno = 0;
+  bool whole = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (whole || code != 0) return code;
+  return refuse(fmt::format("cannot write to standard output: {}",
+                            errno ? std::strerror(errno) : "not all of it was taken"));
+}
+
+}  // namespace
 }  // namespace lethe
 
 int main(int argc, char** argv) {
@@ -36,11 +51,11 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    return lethe::finish(app.exit(e) == 0 ? 0 : 2);
   } catch (const std::bad_alloc&) {
     return lethe::refuse("out of memory; see `lethe model inspect` for what a model needs");
   } catch (const std::system_error& e) {  // fmt's, where nobody reads standard output
     return lethe::refuse(std::string("cannot write to standard output: ") + e.code().message());
   }
-  return exit_code;
+  return lethe::finish(exit_code);
 }

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <random>
 
+#include "runtime/base/whole_file.hpp"
 #include "runtime/model/dtype_name.hpp"
 #include "runtime/model/gguf_write.hpp"
 #include "runtime/model/quantize.hpp"

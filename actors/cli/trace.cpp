@@ -1,9 +1,8 @@
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "actors/cli/commands.hpp"
 #include "actors/cli/trace_source.hpp"
+#include "runtime/base/whole_file.hpp"
 #include "runtime/trace/trace_export.hpp"
 #include "runtime/trace/trace_text.hpp"
 
@@ -113,10 +112,8 @@ void add_diff(CLI::App& to, int& exit_code) {
 }
 
 int write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  return file ? 0 : refuse(fmt::format("{}: cannot be written", path));
+  auto written = write_whole_file(path, as_bytes(text));
+  return written ? 0 : refuse(written.why().text);
 }
 
 void add_export(CLI::App& to, int& exit_code) {

@@ -2,6 +2,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <map>
 
 #include "actors/cli/ask.hpp"
@@ -15,6 +17,7 @@ namespace lethe {
 namespace {
 
 using steady = std::chrono::steady_clock;
+constexpr unsigned end_patience_s = 15;
 
 /// Signals are taken by the loop below and by nothing else; threads inherit the mask.
 sigset_t block_signals() {
@@ -42,12 +45,15 @@ class live_view {
 
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    if (std::exchange(progress_, false)) fmt::print(stderr, "\r\x1b[K");
+    if (std::exchange(progress_, false)) put("\r\x1b[K");
     double at = std::chrono::duration<double>(steady::now() - begun_).count();
-    fmt::print(stderr, "{:8.2f} s  {}\n", at, fmt::format(format, std::forward<Args>(args)...));
+    put(fmt::format("{:8.2f} s  {}\n", at, fmt::format(format, std::forward<Args>(args)...)));
   }
 
  private:
+  /// A log that cannot be written, on a full disk say, is no reason to serve nobody.
+  static void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
   static uint32_t ready_of(schema::Status::Reader s) {
     uint32_t n = 0;
     for (auto e : s.getEngines()) n += e.getState().getPhase() == schema::Phase::READY;
@@ -69,8 +75,8 @@ class live_view {
                                                  : "");
     }
     if (!terminal_ || state.getPhase() != schema::Phase::LOADING || state.getTotal() == 0) return;
-    fmt::print(stderr, "\r\x1b[K            engine {}: {} of {} loaded", e.getSlot(),
-               bytes_text(state.getDone()), bytes_text(state.getTotal()));
+    put(fmt::format("\r\x1b[K            engine {}: {} of {} loaded", e.getSlot(),
+                    bytes_text(state.getDone()), bytes_text(state.getTotal())));
     progress_ = true;
   }
 
@@ -118,7 +124,7 @@ class watcher {
 
   void run(const sigset_t& signals) {
     if (!node_.leads()) up({});  // its engines come when it has found the leader
-    while (!node_.ended()) {
+    while (!node_.ended() && !node_.broken()) {
       timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
       if (sigtimedwait(&signals, nullptr, &pause) > 0) leave();
       if (auto stands = node_.standing(); stands != stood_) view_.line("{}", stood_ = stands);
@@ -176,15 +182,27 @@ result<std::string> host_for(const checked_config& c, const std::string& asked) 
   return fail("--host {}: the file has {}", asked, names);
 }
 
+/// Whoever started this may wait for these lines; a full disk is no reason not to serve.
+void tell_listeners(const std::vector<bound_listener>& listeners, live_view& view) {
+  std::string text;
+  for (const auto& l : listeners) text += fmt::format("listening {} {}\n", l.role, l.url);
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
+  view.line("standard output can't be written: {}", std::strerror(errno));
+  std::clearerr(stdout);
+}
+
 int serve(const checked_config& checked, const std::string& host, detached_start& waits) {
   auto signals = block_signals();
   auto node = cluster_node::start(checked, host);
   if (!node) return refuse(node.why().text);
   watcher watch(**node, host, waits);
-  for (const auto& l : (*node)->listeners()) fmt::print("listening {} {}\n", l.role, l.url);
-  std::fflush(stdout);
+  tell_listeners((*node)->listeners(), watch.view());
   watch.run(signals);
+  auto broken = (*node)->broken();
+  if (broken) ::alarm(end_patience_s);  // what is broken may keep others from ending
   node->reset();
+  if (broken)
+    return refuse(*broken + "; every open request was told. Start this host again: lethe up");
   watch.view().line("down; every arena is wiped");
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "actors/cluster/messages.hpp"
+#include "actors/cluster/quiet.hpp"
 #include "runtime/trace/tracer.hpp"
 
 namespace lethe {
@@ -49,11 +50,6 @@ class clerk {
   tracer* trace_ = nullptr;
   uint64_t self_ = 0;
 };
-
-/// CAF's own default handler prints the message.
-inline caf::result<caf::message> refuse_quietly(caf::scheduled_actor*, caf::message_view&) {
-  return caf::sec::unexpected_message;
-}
 
 /// Whoever sent the message in hand, by the interface it must have.
 template <class Handle>

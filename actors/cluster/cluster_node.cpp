@@ -12,6 +12,9 @@ namespace lethe {
 
 namespace {
 
+// Between the end of a supervisor and the next: doubled each time that it soon ends again.
+constexpr std::chrono::milliseconds pause_least{250}, pause_most{5'000};
+
 /// Paths absolute, as every host reads them.
 cluster_config absolute(const cluster_config& from) {
   auto c = cluster_config::of(from.get());
@@ -62,9 +65,8 @@ result<void> cluster_node::begin(const checked_config& config, const std::string
   if (leads_) {
     if (auto ok = begin_leader(config); !ok) return ok.why();
     if (auto ok = begin_face(config); !ok) return ok.why();
-  } else {
-    follower_ = std::thread([this] { follow_leader(); });
   }
+  keeper_ = std::thread([this] { keep_supervisor(); });
   auto control =
       control_server::start(leads_ ? name_ : name_ + "-" + host_, [this](const auto& what) {
         auto answer = ask(what);
@@ -109,15 +111,29 @@ result<void> cluster_node::begin_leader(const checked_config& config) {
   directory_ =
       sys_->spawn(directory, *std::move(plan), scheduler_, trace_.get(),
                   directory_events{.down = [this] { ended_ = true; }, .changed = allow_hosts});
-  actors_.push_back(caf::actor_cast<caf::actor>(scheduler_));
-  actors_.push_back(caf::actor_cast<caf::actor>(directory_));
+  watch(caf::actor_cast<caf::actor>(scheduler_), "scheduler");
+  watch(caf::actor_cast<caf::actor>(directory_), "directory");
   if (tls_) {
     auto port = publish(*sys_, directory_, at_.address, at_.port);
     if (!port) return port.why();
     at_.port = *port;
   }
-  actors_.push_back(begin_supervisor(directory_));
   return {};
+}
+
+/// One that ends before this process does has broken.
+void cluster_node::watch(const caf::actor& who, const char* name) {
+  actors_.push_back(who);
+  who->attach_functor([this, name](const caf::error& why) {
+    if (stopping_) return;
+    std::lock_guard guard(lock_);
+    if (!broken_) broken_ = fmt::format("the {}: {}", name, why_ended(why));
+  });
+}
+
+std::optional<std::string> cluster_node::broken() const {
+  std::lock_guard guard(lock_);
+  return broken_;
 }
 
 caf::actor cluster_node::begin_supervisor(const directory_actor& directory) {
@@ -135,25 +151,36 @@ caf::actor cluster_node::begin_supervisor(const directory_actor& directory) {
   return caf::actor_cast<caf::actor>(sys_->spawn(supervisor, std::move(setup), directory));
 }
 
-/// A host that doesn't lead: finds the leader, serves it until it is lost, and again.
-void cluster_node::follow_leader() {
+/// Its own, or the one that the leader published; none while it isn't reached.
+directory_actor cluster_node::find_directory() {
+  if (leads_) return directory_;
+  auto found = connect(*sys_, at_.address, at_.port);
+  if (!found) {
+    stand("not joined: " + found.why().text);
+    return {};
+  }
+  std::lock_guard guard(lock_);
+  return directory_ = *std::move(found);
+}
+
+/// A supervisor ends when it breaks or when it loses the directory; the next one begins anew.
+void cluster_node::keep_supervisor() {
+  using std::chrono::milliseconds;
+  milliseconds pause = pause_least;
   while (!stopping_) {
-    if (auto found = connect(*sys_, at_.address, at_.port))
-      serve(*found);
-    else
-      stand("not joined: " + found.why().text);
-    for (int i = 0; i < 5 && !stopping_; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    auto begun = std::chrono::steady_clock::now();
+    if (auto found = find_directory()) {
+      await_end_of(begin_supervisor(found));
+      bool soon = std::chrono::steady_clock::now() - begun < 10 * pause_most;
+      pause = soon ? std::min(2 * pause, pause_most) : pause_least;
+    }
+    for (milliseconds waited{0}; waited < pause && !stopping_; waited += milliseconds(50))
+      std::this_thread::sleep_for(milliseconds(50));
   }
 }
 
-void cluster_node::serve(const directory_actor& directory) {
+void cluster_node::await_end_of(const caf::actor& own) {
   caf::scoped_actor self(*sys_);
-  {
-    std::lock_guard guard(lock_);
-    directory_ = directory;
-  }
-  auto own = begin_supervisor(directory);
   self->monitor(own);
   bool lost = false;
   while (!lost && !stopping_)
@@ -166,7 +193,7 @@ void cluster_node::serve(const directory_actor& directory) {
         caf::after(std::chrono::milliseconds(100)) >> [] {});
   caf::anon_send_exit(own, caf::exit_reason::user_shutdown);
   std::lock_guard guard(lock_);
-  directory_ = nullptr;
+  if (!leads_) directory_ = nullptr;
 }
 
 void cluster_node::stand(std::string how) {
@@ -195,8 +222,10 @@ result<void> cluster_node::begin_face(const checked_config& config) {
   if (!http) return http.why();
   http_ = *std::move(http);
   for (const auto& l : http_->bound()) listeners_.push_back({l.role, "http://" + l.address});
-  actors_.push_back(
-      caf::actor_cast<caf::actor>(sys_->spawn(face, std::move(setup), scheduler_, directory_)));
+  auto made =
+      caf::actor_cast<caf::actor>(sys_->spawn(face, std::move(setup), scheduler_, directory_));
+  made->attach_functor([queue = queue_] { queue->close(); });
+  watch(made, "face");
   return {};
 }
 
@@ -245,7 +274,7 @@ result<void> cluster_node::leave(schema::Down how) {
 cluster_node::~cluster_node() {
   if (control_) control_->stop();
   stopping_ = true;
-  if (follower_.joinable()) follower_.join();
+  if (keeper_.joinable()) keeper_.join();
   if (http_) {
     http_->stop_accepting();
     for (int i = 0; i < 200 && http_->numbers().connections > 0; ++i)

@@ -35,6 +35,9 @@ class cluster_node {
   bool leads() const { return leads_; }
   /// How a host that doesn't lead stands with the one that does; empty on that one itself.
   std::string standing() const;
+  /// Why the leading host can't go on: its directory, scheduler or face broke. Each holds what the
+  /// others believe, so they end together, and the process with them.
+  std::optional<std::string> broken() const;
 
  private:
   cluster_node() = default;
@@ -43,8 +46,10 @@ class cluster_node {
   result<void> begin_face(const checked_config& config);
   result<void> begin_network(const checked_config& config);
   caf::actor begin_supervisor(const directory_actor& directory);
-  void follow_leader();
-  void serve(const directory_actor& directory);
+  void watch(const caf::actor& who, const char* name);
+  directory_actor find_directory();
+  void keep_supervisor();
+  void await_end_of(const caf::actor& own);
   void stand(std::string how);
 
   std::string name_, host_;
@@ -64,7 +69,8 @@ class cluster_node {
   scheduler_actor scheduler_;
   std::atomic<bool> ended_{false}, stopping_{false};
   mutable std::mutex lock_;  // of directory_ and standing_; a follower finds and loses its leader
-  std::thread follower_;
+  std::optional<std::string> broken_;  // under lock_, too
+  std::thread keeper_;
 };
 
 }  // namespace lethe

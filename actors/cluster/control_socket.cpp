@@ -7,7 +7,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace lethe {
@@ -50,9 +52,23 @@ bool await(int fd, short what, int ms) {
   return got > 0;
 }
 
-bool send_all(int fd, bytes_view b) {
+/// For all of a frame: whoever sends or takes it byte by byte does not get longer.
+class deadline {
+ public:
+  explicit deadline(int ms) : at_(clock::now() + std::chrono::milliseconds(ms)) {}
+  int left_ms() const {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(at_ - clock::now()).count();
+    return int(std::max<int64_t>(left, 0));
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  clock::time_point at_;
+};
+
+bool send_all(int fd, bytes_view b, const deadline& until) {
   while (!b.empty()) {
-    if (!await(fd, POLLOUT, patience_ms)) return false;
+    if (!await(fd, POLLOUT, until.left_ms())) return false;
     ssize_t n = ::send(fd, b.data(), b.size(), MSG_NOSIGNAL);
     if (n <= 0) return false;
     b = b.subspan(size_t(n));
@@ -60,9 +76,9 @@ bool send_all(int fd, bytes_view b) {
   return true;
 }
 
-bool receive_all(int fd, std::span<std::byte> b, int ms) {
+bool receive_all(int fd, std::span<std::byte> b, const deadline& until) {
   while (!b.empty()) {
-    if (!await(fd, POLLIN, ms)) return false;
+    if (!await(fd, POLLIN, until.left_ms())) return false;
     ssize_t n = ::recv(fd, b.data(), b.size(), 0);
     if (n <= 0) return false;
     b = b.subspan(size_t(n));
@@ -72,15 +88,16 @@ bool receive_all(int fd, std::span<std::byte> b, int ms) {
 
 bool send_frame(int fd, const std::vector<std::byte>& frame) {
   uint32_t size = uint32_t(frame.size());
-  return send_all(fd, std::as_bytes(std::span(&size, 1))) && send_all(fd, frame);
+  deadline until(patience_ms);
+  return send_all(fd, std::as_bytes(std::span(&size, 1)), until) && send_all(fd, frame, until);
 }
 
 bool receive_frame(int fd, size_t most, std::vector<std::byte>& frame, int ms) {
   uint32_t size = 0;
-  if (!receive_all(fd, std::as_writable_bytes(std::span(&size, 1)), ms) || size > most)
+  if (!receive_all(fd, std::as_writable_bytes(std::span(&size, 1)), deadline(ms)) || size > most)
     return false;
   frame.resize(size);
-  return receive_all(fd, frame, patience_ms);
+  return receive_all(fd, frame, deadline(patience_ms));
 }
 
 /// A connected socket, or -1.
@@ -132,8 +149,11 @@ result<std::unique_ptr<control_server>> control_server::start(const std::string&
   if (!fill(address, *path)) return fail("{}: too long for a socket", path->string());
   int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0 || ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(fd, 16) != 0)
-    return fail("{}: cannot listen: {}", path->string(), std::strerror(errno));
+      ::listen(fd, 16) != 0) {
+    auto why = fail("{}: cannot listen: {}", path->string(), std::strerror(errno));
+    if (fd >= 0) ::close(fd);
+    return why;
+  }
   int wake = ::eventfd(0, EFD_CLOEXEC);
   return std::unique_ptr<control_server>(new control_server(fd, wake, *path, std::move(answer)));
 }
@@ -170,10 +190,12 @@ void control_server::run() {
   }
 }
 
-void control_server::serve(int connection) {
+void control_server::serve(int connection) try {
   wire<schema::ControlAsk> ask;
   if (!receive_frame(connection, limits::control_ask_bytes_max, ask.frame, patience_ms)) return;
   send_frame(connection, answer_(ask).frame);
+} catch (const std::exception&) {
+  // No memory for this one; its client hears that nobody answers.
 }
 
 result<wire<schema::ControlAnswer>> ask_cluster(const std::string& cluster,

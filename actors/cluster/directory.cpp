@@ -80,15 +80,26 @@ void directory_state::engine_ended(const wire<schema::EngineEnded>& m) {
 
 void directory_state::down(const caf::down_msg& d) {
   for (auto& [id, known] : engines_)
-    if (known.handle.address() == d.source)
-      fleet_->engine_ended(id, known.epoch, "its process is gone or does not answer", now());
+    if (known.handle.address() == d.source) engine_lost(id, known.epoch, why_ended(d.reason));
   for (auto at = hosts_.begin(); at != hosts_.end(); ++at) {
     if (at->second.handle.address() != d.source) continue;
-    fleet_->host_lost(at->first, now());
+    bool cut = d.reason == caf::exit_reason::remote_link_unreachable;
+    fleet_->host_lost(at->first, now(),
+                      cut ? "its host was lost" : "its supervisor: " + why_ended(d.reason));
     hosts_.erase(at);
     break;
   }
   act();
+}
+
+/// A process that only stopped would keep its memory, and wake up again.
+void directory_state::engine_lost(uint16_t id, uint32_t epoch, const std::string& why) {
+  auto instance = fleet_->engines().find(id);
+  if (instance == fleet_->engines().end()) return;
+  std::string host = instance->second.place.host;
+  bool was_alive = instance->second.alive();
+  if (fleet_->engine_ended(id, epoch, why, now()) && was_alive)
+    obey({.kind = fleet_order::what::kill, .id = id, .epoch = epoch, .host = host});
 }
 
 void directory_state::on_tick() {
@@ -246,7 +257,7 @@ directory_state::answer directory_state::let_host_leave(const std::string& host)
 directory_actor::behavior_type directory(directory_actor::stateful_pointer<directory_state> self,
                                          cluster_plan plan, scheduler_actor scheduler,
                                          tracer* trace, directory_events events) {
-  self->set_default_handler(refuse_quietly);
+  be_quiet(self);
   auto& state = self->state;
   state.begin(self, std::move(plan), std::move(scheduler), trace, std::move(events));
   self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg& d) { state.down(d); });

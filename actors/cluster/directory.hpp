@@ -48,6 +48,7 @@ class directory_state {
   using promise = caf::typed_response_promise<answer>;
 
   fleet_time now() const { return clerk_.now_ns() / 1'000'000; }
+  void engine_lost(uint16_t id, uint32_t epoch, const std::string& why);
   void act();
   void obey(const fleet_order& order);
   void tell_leave();

@@ -136,6 +136,11 @@ void engine_state::down(const caf::down_msg& d) {
   end_when_empty();
 }
 
+/// The directory would learn that by itself, but not why.
+void engine_state::broke(const std::string& why) {
+  if (self_) say(schema::Phase::FAILED, why);
+}
+
 /// Drained: every request has ended, so every arena is wiped.
 void engine_state::end_when_empty() {
   if (!draining_ || !requests_.empty()) return;
@@ -215,8 +220,8 @@ caf::result<wire<schema::ControlAnswer>> engine_state::trace(const wire<schema::
 
 engine_actor::behavior_type run_engine(engine_actor::stateful_pointer<engine_state> self,
                                        engine_setup setup, directory_actor directory) {
-  self->set_default_handler(refuse_quietly);
   auto& state = self->state;
+  be_quiet(self, [&state](const caf::error& why) { state.broke(why_ended(why)); });
   self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg& d) { state.down(d); });
   state.begin(self, std::move(setup), std::move(directory));
   return {

@@ -34,6 +34,7 @@ class engine_state {
   void drain(const wire<schema::Drain>& m);
   void leave();
   void down(const caf::down_msg& d);
+  void broke(const std::string& why);
   void on_tick();
   caf::result<wire<schema::ControlAnswer>> trace(const wire<schema::TraceAsk>& m);
 

@@ -22,6 +22,10 @@ api_error unavailable(const char* code, std::string message, uint32_t retry_afte
           .retry_after_s = retry_after_s};
 }
 
+api_error cluster_broken() {
+  return unavailable("cluster_broken", "a part of the cluster broke; it starts anew", 1);
+}
+
 api_error turned_away(schema::Refusal why, uint32_t retry_after_s) {
   switch (why) {
     case schema::Refusal::FULL:
@@ -52,6 +56,8 @@ void face_state::begin(face_actor::stateful_pointer<face_state> self, face_setup
   clerk_ = clerk(setup_.trace, actor_kind::face);
   scheduler_ = std::move(scheduler);
   directory_ = std::move(directory);
+  self_->monitor(scheduler_);
+  self_->monitor(directory_);
   setup_.queue->wake(face_actor(self));
   on_tick();
 }
@@ -98,6 +104,7 @@ void face_state::arrived(http_request r) {
   if (!asks || !api) return look(r);
   if (r.head.method != "POST")
     return refuse(r.id, {.status = 405, .code = "method_not_allowed", .message = "use POST"});
+  if (broken_) return refuse(r.id, cluster_broken());
   place(std::move(r));
 }
 
@@ -267,6 +274,13 @@ void face_state::lost(const wire<schema::Lost>& m) {
   });
 }
 
+/// Without scheduler or directory nobody would tell of a request that is lost; nor will a face that
+/// broke. The process ends soon.
+void face_state::fail_all() {
+  broken_ = true;
+  while (!exchanges_.empty()) fail(exchanges_.begin()->second, cluster_broken());
+}
+
 /// Ends with an error: as an answer, or inside the stream that has begun.
 void face_state::fail(exchange& x, const api_error& why) {
   uint64_t id = x.http.id;
@@ -292,8 +306,9 @@ void face_state::drop(uint64_t http_id, bool cancel) {
 
 face_actor::behavior_type face(face_actor::stateful_pointer<face_state> self, face_setup setup,
                                scheduler_actor scheduler, directory_actor directory) {
-  self->set_default_handler(refuse_quietly);
   auto& state = self->state;
+  be_quiet(self, [&state](const caf::error&) { state.fail_all(); });
+  self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg&) { state.fail_all(); });
   state.begin(self, std::move(setup), std::move(scheduler), std::move(directory));
   return {
       [&state](const wire<schema::Placed>& m) { state.placed(m); },

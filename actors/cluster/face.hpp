@@ -31,6 +31,7 @@ class face_state {
   void answer(const wire<schema::Answer>& m);
   void lost(const wire<schema::Lost>& m);
   void on_tick();
+  void fail_all();
 
  private:
   /// One HTTP request that waits for engines.
@@ -65,6 +66,7 @@ class face_state {
   face_setup setup_;
   clerk clerk_;
   http_server* server_ = nullptr;  // known with its first request
+  bool broken_ = false;            // what it stands before is gone
   scheduler_actor scheduler_;
   directory_actor directory_;
   std::unordered_map<uint64_t, exchange> exchanges_;  // by HTTP's id

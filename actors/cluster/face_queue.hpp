@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "actors/cluster/messages.hpp"
+#include "runtime/api/api_error.hpp"
 #include "runtime/http/http_server.hpp"
 
 namespace lethe {
@@ -42,16 +43,30 @@ class face_queue final : public http_handler {
     std::lock_guard guard(lock_);
     return std::exchange(events_, {});
   }
-  /// The face is gone: nobody will answer.
+  /// The face is gone: whoever asks from here on hears so at once.
   void close() {
     std::lock_guard guard(lock_);
     face_ = nullptr;
+    closed_ = true;
+    for (auto& e : events_) turn_away(e);
     events_.clear();
   }
 
  private:
+  static void turn_away(event& e) {
+    auto* asked = std::get_if<came>(&e);
+    if (!asked) return;
+    http_answer head{.status = 503};
+    head.fields.emplace_back("Retry-After", "1");
+    asked->from->answer(asked->request.id, std::move(head),
+                        to_json(api_error{.status = 503,
+                                          .type = "server_error",
+                                          .code = "cluster_leaving",
+                                          .message = "the cluster is going down"}));
+  }
   void put(event e) {
     std::lock_guard guard(lock_);
+    if (closed_) return turn_away(e);
     events_.push_back(std::move(e));
     if (events_.size() == 1 && face_) caf::anon_send(face_, stirred::value);
   }
@@ -59,6 +74,7 @@ class face_queue final : public http_handler {
   std::mutex lock_;
   std::vector<event> events_;
   face_actor face_;
+  bool closed_ = false;
 };
 
 }  // namespace lethe

@@ -1,21 +1,10 @@
 #pragma once
 
 #include "actors/cluster/wire_caf.hpp"
-#include "runtime/base/limits.hpp"
-#include "schemas/control.capnp.h"
-#include "schemas/messages.capnp.h"
+#include "runtime/wire/message_limits.hpp"
 
 // Every message between actors. All but the first few are `wire`s: any actor may be remote.
 namespace lethe {
-
-template <>
-inline constexpr size_t frame_bytes_max<schema::Submit> = limits::sealed_request_bytes_max + 4096;
-template <>
-inline constexpr size_t frame_bytes_max<schema::Answer> = limits::answer_bytes_max;
-template <>
-inline constexpr size_t frame_bytes_max<schema::ControlAnswer> = limits::control_bytes_max;
-template <>
-inline constexpr size_t frame_bytes_max<schema::ControlAsk> = limits::control_ask_bytes_max;
 
 /// An actor's words to itself; they carry nothing.
 using tick = caf::atom_constant<caf::atom("tick")>;

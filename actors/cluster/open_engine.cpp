@@ -1,5 +1,7 @@
 #include "actors/cluster/open_engine.hpp"
 
+#include <algorithm>
+
 #include "runtime/base/mapped_file.hpp"
 
 namespace lethe {
@@ -11,7 +13,7 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
   constexpr kv_type kv[] = {kv_type::f32, kv_type::bf16, kv_type::int8};
   return {.ranks = {spec.getEngines().getTensor(), spec.getEngines().getPipeline()},
           .threads = spec.getThreads(),
-          .kv = kv[size_t(b.getKv())],
+          .kv = kv[std::min(size_t(b.getKv()), std::size(kv) - 1)],
           .page_tokens = b.getPageTokens(),
           .kv_bytes = b.getKvMemory(),
           .context = spec.getModel().getContext(),

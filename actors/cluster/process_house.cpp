@@ -95,7 +95,16 @@ process_house::~process_house() {
     std::lock_guard guard(lock_);
     for (auto [id, pid] : running_) ::kill(pid, SIGKILL);
   }
-  for (auto& w : waiters_) w.join();
+  for (auto& w : waiters_) w.thread.join();
+}
+
+/// Of children that ended: each would keep its stack.
+void process_house::join_waiters() {
+  std::erase_if(waiters_, [](waiter& w) {
+    if (!w.done) return false;
+    w.thread.join();
+    return true;
+  });
 }
 
 result<void> process_house::start(const wire<schema::StartEngine>& order, uint16_t id,
@@ -109,10 +118,14 @@ result<void> process_house::start(const wire<schema::StartEngine>& order, uint16
                           tls_.key.string(), "--authority", tls_.authority.string()},
                          memory.get());
   if (!pid) return pid.why();
+  join_waiters();
   std::lock_guard guard(lock_);
   running_[id] = *pid;
-  waiters_.emplace_back(
-      [this, id, child = *pid, then = std::move(then)] { wait_for(id, child, then); });
+  auto& waiter = waiters_.emplace_back();
+  waiter.thread = std::thread([this, id, child = *pid, then = std::move(then), &waiter] {
+    wait_for(id, child, then);
+    waiter.done = true;
+  });
   return {};
 }
 
@@ -191,6 +204,11 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   self->receive([&](const caf::down_msg& d) {
     served = d.source == engine.address() && d.reason == caf::exit_reason::normal;
   });
+  // Words wait for the network: an answer to later ones says that the engine's last were read.
+  auto status = pack<schema::ControlAsk>({}, [](schema::ControlAsk::Builder b) { b.setStatus(); });
+  if (!served)
+    self->request(*directory, std::chrono::seconds(2), status)
+        .receive([](const wire<schema::ControlAnswer>&) {}, [](caf::error&) {});
   // Whatever it still held ends with the process.
   std::fflush(nullptr);
   ::_exit(served ? 0 : 1);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <list>
 #include <mutex>
 #include <thread>
 
@@ -28,13 +30,18 @@ class process_house final : public engine_house {
   void kill(uint16_t id) override;
 
  private:
+  struct waiter {
+    std::thread thread;
+    std::atomic<bool> done{false};
+  };
+  void join_waiters();
   void wait_for(uint16_t id, int pid, const ended& then);
 
   directory_address directory_;
   node_tls tls_;
   std::mutex lock_;
   std::map<uint16_t, int> running_;  // pids, not reaped
-  std::vector<std::thread> waiters_;
+  std::list<waiter> waiters_;
 };
 
 /// What such a process runs; its exit status.

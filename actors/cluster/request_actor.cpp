@@ -124,7 +124,7 @@ request_actor::behavior_type run_request(request_actor::stateful_pointer<request
                                          request_desk desk, uint64_t id,
                                          wire<schema::Submit> submit, face_actor client,
                                          engine_actor engine) {
-  self->set_default_handler(refuse_quietly);
+  be_quiet(self);
   auto& state = self->state;
   // Nobody cancels a request of a lost engine, or gives it credit: it would keep its arenas.
   self->monitor(engine);

@@ -147,7 +147,7 @@ caf::result<wire<schema::Loads>> scheduler_state::loads(const wire<schema::Loads
     for (uint32_t i = 0; i < known.size(); ++i) {
       auto copied =
           unpack(*known[i], [&](schema::EngineLoad::Reader r) { list.setWithCaveats(i, r); });
-      check(bool(copied));
+      if (!copied) list[i].setSlot(UINT16_MAX);  // nobody's
     }
     const auto& t = desk_.total;
     auto c = b.initCounts();
@@ -166,7 +166,7 @@ caf::result<wire<schema::Loads>> scheduler_state::loads(const wire<schema::Loads
 
 scheduler_actor::behavior_type scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
                                          tracer* trace) {
-  self->set_default_handler(refuse_quietly);
+  be_quiet(self);
   auto& state = self->state;
   state.begin(self, trace);
   self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg& d) { state.down(d); });

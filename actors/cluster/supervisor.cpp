@@ -90,7 +90,7 @@ void supervisor_state::lost_directory() {
 supervisor_actor::behavior_type supervisor(
     supervisor_actor::stateful_pointer<supervisor_state> self, supervisor_setup setup,
     directory_actor directory) {
-  self->set_default_handler(refuse_quietly);
+  be_quiet(self);
   auto& state = self->state;
   state.begin(self, std::move(setup), std::move(directory));
   self->set_down_handler(

@@ -2,13 +2,15 @@
 
 namespace lethe {
 
+thread_house::~thread_house() {
+  for (const auto& [id, engine] : running_) caf::anon_send_exit(engine, caf::exit_reason::kill);
+}
+
 result<void> thread_house::start(const wire<schema::StartEngine>& order, uint16_t id,
                                  directory_actor directory, ended then) {
   auto engine =
       sys_.spawn<caf::detached>(run_engine, setup_of(order, opener_, trace_), std::move(directory));
-  engine->attach_functor([then = std::move(then), sys = &sys_](const caf::error& why) {
-    then(why ? sys->render(why) : "it left");
-  });
+  engine->attach_functor([then = std::move(then)](const caf::error& why) { then(why_ended(why)); });
   running_[id] = engine;
   return {};
 }

@@ -10,6 +10,8 @@ class thread_house final : public engine_house {
  public:
   thread_house(caf::actor_system& sys, tracer* trace)
       : sys_(sys), trace_(trace), opener_(std::make_shared<engine_opener>()) {}
+  /// Nobody would look after them.
+  ~thread_house() override;
 
   result<void> start(const wire<schema::StartEngine>& order, uint16_t id, directory_actor directory,
                      ended then) override;

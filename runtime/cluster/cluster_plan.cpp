@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/config/config_bounds.hpp"
+
 namespace lethe {
 
 namespace {
@@ -124,6 +126,7 @@ result<void> check_layout(const cluster_layout& layout) {
 
 result<std::pair<cluster_config, cluster_layout>> laid_out(cluster_config config,
                                                            const machine& here) {
+  if (auto ok = check_bounds(config.get()); !ok) return ok.why();
   auto layout = lay_out(config, here);
   if (!config.problems().empty()) return error{config.problems().front()};
   if (auto ok = check_layout(layout); !ok) return ok.why();

@@ -8,6 +8,16 @@ namespace lethe {
 
 using schema::Phase;
 
+namespace {
+
+/// The others are for the directory to say, or from a newer engine.
+bool is_its_own(Phase p) {
+  return p == Phase::STARTING || p == Phase::LOADING || p == Phase::READY || p == Phase::DRAINING ||
+         p == Phase::GONE;
+}
+
+}  // namespace
+
 void fleet::enter(engine_instance& e, Phase phase, fleet_time now) {
   e.phase = phase;
   e.since = now;
@@ -17,6 +27,12 @@ void fleet::want(std::vector<engine_place> places, fleet_time now) {
   if (leaving_) return;
   wanted_ = std::move(places);
   assign(now);
+  for (auto& [id, e] : engines_) {
+    if (e.surplus || e.phase != Phase::PARKED) continue;
+    e.failures.clear();
+    e.retry_at = now;
+    enter(e, Phase::WAITING, now);
+  }
 }
 
 /// Gives each place an engine and calls the rest surplus. Those that serve are kept first.
@@ -66,7 +82,7 @@ bool fleet::is_idle(const std::string& host) const {
   });
 }
 
-void fleet::host_lost(const std::string& host, fleet_time now) {
+void fleet::host_lost(const std::string& host, fleet_time now, const std::string& why) {
   hosts_[host] = presence::absent;
   for (auto& [id, e] : engines_) {
     if (e.place.host != host) continue;
@@ -75,7 +91,7 @@ void fleet::host_lost(const std::string& host, fleet_time now) {
                    (e.phase == Phase::WAITING || e.phase == Phase::PARKED);
     if (with_it) e.failures.pop_back();
     if (!e.alive() && !with_it) continue;
-    e.reason = "its host was lost";
+    e.reason = why;
     enter(e, e.phase == Phase::DRAINING && e.surplus ? Phase::GONE : Phase::WAITING, now);
     e.retry_at = now;
   }
@@ -85,7 +101,7 @@ bool fleet::engine_said(uint16_t id, uint32_t epoch, Phase phase, fleet_time now
   auto found = engines_.find(id);
   if (found == engines_.end() || found->second.epoch != epoch) return false;
   engine_instance& e = found->second;
-  if (!e.alive()) return false;
+  if (!e.alive() || !is_its_own(phase)) return false;
   if (e.phase == Phase::DRAINING && phase != Phase::GONE) return true;
   if (phase == e.phase) return true;
   enter(e, phase, now);

@@ -69,7 +69,8 @@ class fleet {
  public:
   explicit fleet(const fleet_rules& rules) : rules_(rules) {}
 
-  /// Replaces what is wanted. Engines that stand where one is wanted stay.
+  /// Replaces what is wanted. Engines that stand where one is wanted stay; of those, a parked one
+  /// is tried anew, as if it had never failed: someone has looked.
   void want(std::vector<engine_place> places, fleet_time now);
   /// One place less, and it is this engine that goes. False: there is no such engine.
   bool retire(uint16_t id, fleet_time now);
@@ -77,7 +78,8 @@ class fleet {
   void leave(fleet_time now);
 
   void host_joined(const std::string& host);
-  void host_lost(const std::string& host, fleet_time now);
+  void host_lost(const std::string& host, fleet_time now,
+                 const std::string& why = "its host was lost");
   /// It asks to go. Its engines drain, though they are wanted, and wait for it to come back.
   void host_leaves(const std::string& host);
   /// Nothing of ours runs there.

@@ -38,8 +38,11 @@ result<void> write_identity(const fs::path& folder, const std::string& name, con
   auto written = write_new(key, secret, 0600);
   wipe(secret.data(), secret.size());
   if (!written) return written;
+  if (auto ok = write_new(certificate, pem_of(who.certificate.get()), 0644); !ok) {
+    ::unlink(key.c_str());  // alone it would be in the way of the next try
+    return ok;
+  }
   report.written.push_back(key);
-  if (auto ok = write_new(certificate, pem_of(who.certificate.get()), 0644); !ok) return ok;
   report.written.push_back(certificate);
   return {};
 }

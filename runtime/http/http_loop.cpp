@@ -77,7 +77,8 @@ class http_floor final : private kj::TaskSet::ErrorHandler {
   }
 
  private:
-  void taskFailed(kj::Exception&&) override {}
+  /// A server that no longer hears of answers, or of time, must not seem to work.
+  void taskFailed(kj::Exception&& why) override { done_.fulfiller->reject(kj::mv(why)); }
 
   kj::Promise<void> accept_on(kj::ConnectionReceiver& from, uint32_t listener);
   kj::Promise<void> read_letters();
@@ -111,9 +112,10 @@ kj::Promise<void> http_floor::accept_on(kj::ConnectionReceiver& from, uint32_t l
   // KJ also throws at once, from within the call.
   return kj::evalNow([&from] { return from.accept(); })
       .then(
-          [this, &from, listener](kj::Own<kj::AsyncIoStream> stream) {
-            welcome(kj::mv(stream), listener);
-            return accept_on(from, listener);
+          [this, &from, listener, pause](kj::Own<kj::AsyncIoStream> stream) {
+            auto failed =
+                kj::runCatchingExceptions([&] { welcome(kj::mv(stream), listener); });  // memory
+            return failed == nullptr ? accept_on(from, listener) : pause();
           },
           [pause](kj::Exception&&) { return pause(); });  // out of descriptors, say
 }

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/base/whole_file.hpp"
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/convert_shape.hpp"
 #include "runtime/model/convert_vocab.hpp"

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdio>
-#include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,33 +44,5 @@ class gguf_header {
 };
 
 inline constexpr uint64_t gguf_alignment = 32;
-
-/// A file that appears under its name only when it is whole: written under another name in the
-/// same folder, which an unfinished one leaves with the object.
-class whole_file {
- public:
-  static result<whole_file> create(const std::filesystem::path& path);
-  whole_file(whole_file&&) noexcept = default;
-  whole_file& operator=(whole_file&&) = delete;
-  ~whole_file();
-
-  result<void> write(bytes_view bytes);
-  /// Zeros up to the next multiple.
-  result<void> pad(uint64_t alignment);
-  /// Flushes to the disk and gives the file its name.
-  result<void> finish();
-  uint64_t written() const noexcept { return written_; }
-
- private:
-  struct closer {
-    void operator()(std::FILE* f) const { std::fclose(f); }
-  };
-  whole_file() = default;
-  error cannot(const char* what) const;
-
-  std::filesystem::path path_, partial_;
-  std::unique_ptr<std::FILE, closer> file_;
-  uint64_t written_ = 0;
-};
 
 }  // namespace lethe

@@ -2,15 +2,13 @@
 
 #include <capnp/message.h>
 #include <capnp/serialize.h>
-#include <fcntl.h>
 #include <kj/exception.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include "runtime/base/mapped_file.hpp"
+#include "runtime/base/whole_file.hpp"
 #include "runtime/trace/trace_limits.hpp"
 #include "schemas/recording.capnp.h"
 
@@ -91,17 +89,6 @@ void write_process(schema::TraceRecords::Builder to, const traced_process& p) {
   }
 }
 
-bool write_all(int fd, const char* at, size_t size) {
-  while (size > 0) {
-    ssize_t n = ::write(fd, at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
-    size -= size_t(n);
-  }
-  return true;
-}
-
 result<gathered> read_frame(bytes_view frame) try {
   // Lists are counted once as they are opened; twice the frame is enough for any honest one.
   capnp::ReaderOptions bounds{.traversalLimitInWords = frame.size() / 4 + 64, .nestingLimit = 16};
@@ -139,13 +126,11 @@ result<void> write_recording(const std::filesystem::path& path, const gathered& 
   if (bytes.size() + mark.size() > limits::recording_bytes_max)
     return fail("{}: a recording holds at most {} bytes", path.string(),
                 limits::recording_bytes_max);
-  int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return fail("{}: cannot be written: {}", path.string(), std::strerror(errno));
-  bool good = write_all(fd, mark.data(), mark.size()) && write_all(fd, bytes.begin(), bytes.size());
-  int wrong = errno;
-  if (::close(fd) != 0 && good) return fail("{}: not written whole", path.string());
-  if (!good) return fail("{}: not written whole: {}", path.string(), std::strerror(wrong));
-  return {};
+  auto file = whole_file::create(path, 0600);
+  if (!file) return file.why();
+  if (auto ok = file->write(as_bytes(mark)); !ok) return ok;
+  if (auto ok = file->write(as_bytes({bytes.begin(), bytes.size()})); !ok) return ok;
+  return file->finish();
 }
 
 result<gathered> read_recording(const std::filesystem::path& path) {

@@ -65,9 +65,7 @@ void sim_house::move_in(const std::shared_ptr<tenant>& who, const engine_setup& 
     directory = caf::actor_cast<directory_actor>(
         sys_.spawn(faulty_front, facts_.planted, epoch, directory));
   who->engine = sys_.spawn(run_engine, setup, directory);
-  who->engine->attach_functor([then = who->then, sys = &sys_](const caf::error& why) {
-    then(why ? sys->render(why) : "it left");
-  });
+  who->engine->attach_functor([then = who->then](const caf::error& why) { then(why_ended(why)); });
 }
 
 result<void> sim_house::start(const wire<schema::StartEngine>& order, uint16_t id,

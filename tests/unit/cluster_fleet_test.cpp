@@ -100,5 +100,153 @@ TEST(Fleet, AHostThatNobodyWantsKeepsItsEngineUntilTheOthersServe) {
   EXPECT_TRUE(f.settled());
 }
 
+/// One engine that fails as soon as it is started; when it was, and when it was parked.
+struct failing_engine {
+  explicit failing_engine(const fleet_rules& rules) : f(rules) {
+    f.host_joined("a");
+    f.want(places(1), 0);
+  }
+  const engine_instance& engine() const { return f.engines().at(0); }
+  /// The next start, each millisecond looked at; then it fails at once.
+  std::optional<fleet_time> start_and_fail(fleet_time until) {
+    for (; now <= until; ++now) {
+      auto orders = f.due(now);
+      if (orders.empty()) continue;
+      EXPECT_EQ(orders.size(), 1u);
+      EXPECT_EQ(orders[0].kind, fleet_order::what::start);
+      EXPECT_TRUE(f.engine_ended(0, orders[0].epoch, "weights: too few bytes", now));
+      return now;
+    }
+    return {};
+  }
+  fleet f;
+  fleet_time now = 0;
+};
+
+TEST(Fleet, WaitsTwiceAsLongAfterEachFailureUpToTheMost) {
+  failing_engine e({.restart_ms = 100, .restart_max_ms = 1000, .restarts = 100});
+  std::vector<fleet_time> starts;
+  for (int i = 0; i < 7; ++i) starts.push_back(*e.start_and_fail(100'000));
+  std::vector<fleet_time> gaps;
+  for (size_t i = 1; i < starts.size(); ++i) gaps.push_back(starts[i] - starts[i - 1]);
+  EXPECT_EQ(gaps, (std::vector<fleet_time>{100, 200, 400, 800, 1000, 1000}));
+  EXPECT_EQ(e.engine().restarts, 6u);
+  EXPECT_EQ(e.engine().epoch, 7u);
+}
+
+TEST(Fleet, ManyDoublingsAreStillAtMostTheMost) {
+  failing_engine e({.restart_ms = 600'000, .restart_max_ms = 3'600'000, .restarts = 1000});
+  for (int i = 0; i < 70; ++i) {
+    ASSERT_TRUE(e.f.engine_ended(0, e.engine().epoch, "x", e.now) || i == 0);
+    auto wait = e.engine().phase == Phase::WAITING ? e.engine().retry_at - e.now : 0;
+    EXPECT_LE(wait, 3'600'000u);
+    e.now += 3'600'000;
+    ASSERT_EQ(e.f.due(e.now).size(), 1u);
+  }
+}
+
+TEST(Fleet, IsParkedWithItsReasonAfterTooManyFailures) {
+  for (uint32_t allowed : {0u, 1u, 5u}) {
+    failing_engine e({.restart_ms = 10, .restarts = allowed});
+    for (uint32_t i = 0; i <= allowed; ++i) {
+      EXPECT_NE(e.engine().phase, Phase::PARKED) << "after " << i << " of " << allowed;
+      ASSERT_TRUE(e.start_and_fail(10'000)) << i;
+    }
+    EXPECT_EQ(e.engine().phase, Phase::PARKED) << allowed;
+    EXPECT_EQ(e.engine().reason, "weights: too few bytes");
+    EXPECT_FALSE(e.start_and_fail(e.now + 1'000'000));
+    EXPECT_FALSE(e.f.settled());
+  }
+}
+
+TEST(Fleet, FailuresThatAreLongPastDoNotPark) {
+  failing_engine e({.restart_ms = 1, .restart_max_ms = 1, .restarts = 2, .memory_ms = 1000});
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(e.start_and_fail(1'000'000)) << i;
+    e.now += 600;  // two within the memory, never three
+  }
+  EXPECT_NE(e.engine().phase, Phase::PARKED);
+  EXPECT_LE(e.engine().failures.size(), 2u);
+}
+
+TEST(Fleet, AParkedEngineIsTriedAnewWhenSomeoneSaysWhatIsWanted) {
+  failing_engine e({.restart_ms = 100, .restarts = 1});
+  ASSERT_TRUE(e.start_and_fail(10'000));
+  ASSERT_TRUE(e.start_and_fail(10'000));
+  ASSERT_EQ(e.engine().phase, Phase::PARKED);
+  auto parked_at = e.now;
+  e.f.want(places(1), e.now);
+  EXPECT_EQ(*e.start_and_fail(10'000), parked_at);  // at once, and with all its tries again
+  EXPECT_EQ(e.engine().phase, Phase::WAITING);
+  EXPECT_EQ(*e.start_and_fail(10'000), parked_at + 100);
+  EXPECT_EQ(e.engine().phase, Phase::PARKED);
+  e.f.want(places(1), e.now);
+  ASSERT_EQ(e.f.due(e.now).size(), 1u);
+  EXPECT_TRUE(e.f.engine_said(0, e.engine().epoch, Phase::READY, e.now));
+  EXPECT_TRUE(e.f.settled());
+}
+
+TEST(Fleet, AParkedEngineThatNobodyWantsGoes) {
+  failing_engine e({.restarts = 0});
+  e.f.want(places(2), 0);
+  auto orders = e.f.due(0);
+  ASSERT_EQ(orders.size(), 2u);
+  ASSERT_TRUE(e.f.engine_ended(0, 1, "weights", 1));
+  ASSERT_TRUE(e.f.engine_said(1, 1, Phase::READY, 1));
+  ASSERT_EQ(e.engine().phase, Phase::PARKED);
+  e.f.want(places(1), 2);
+  EXPECT_TRUE(e.f.due(2).empty());
+  (void)e.f.due(3);
+  EXPECT_FALSE(e.f.engines().contains(0));
+  EXPECT_TRUE(e.f.settled());
+}
+
+TEST(Fleet, EachStartHasAnEpochOfItsOwn) {
+  failing_engine e({.restart_ms = 1, .restarts = 100});
+  for (uint32_t epoch = 1; epoch < 6; ++epoch) {
+    ASSERT_TRUE(e.start_and_fail(10'000));
+    EXPECT_EQ(e.engine().epoch, epoch);
+    EXPECT_FALSE(e.f.engine_said(0, epoch, Phase::READY, e.now));  // its word comes too late
+  }
+  ++e.now;
+  e.now = e.engine().retry_at;
+  ASSERT_EQ(e.f.due(e.now).size(), 1u);
+  EXPECT_FALSE(e.f.engine_said(0, 5, Phase::READY, e.now));
+  EXPECT_FALSE(e.f.engine_said(0, 7, Phase::READY, e.now));
+  EXPECT_TRUE(e.f.engine_said(0, 6, Phase::READY, e.now));
+}
+
+TEST(Fleet, AnEngineDecidesNothingThatIsTheDirectorysToDecide) {
+  failing_engine e({});
+  ASSERT_EQ(e.f.due(0).size(), 1u);
+  for (Phase p : {Phase::WAITING, Phase::FAILED, Phase::PARKED, Phase(99)})
+    EXPECT_FALSE(e.f.engine_said(0, 1, p, 1)) << int(p);
+  EXPECT_EQ(e.engine().phase, Phase::STARTING);
+}
+
+TEST(Fleet, OneThatIsNeverReadyIsKilledAndTheOrderRepeated) {
+  failing_engine e({.start_ms = 1000});
+  ASSERT_EQ(e.f.due(0).size(), 1u);
+  ASSERT_TRUE(e.f.engine_said(0, 1, Phase::LOADING, 10));
+  EXPECT_TRUE(e.f.due(1009).empty());
+  std::vector<fleet_order> kill{{fleet_order::what::kill, 0, 1, "a"}};
+  EXPECT_EQ(e.f.due(1010), kill);
+  EXPECT_TRUE(e.f.due(2009).empty());
+  EXPECT_EQ(e.f.due(2010), kill);  // the first was lost
+  EXPECT_EQ(e.engine().reason, "it was not ready in time");
+}
+
+TEST(Fleet, ALostHostsEnginesWaitForItAndAreNotToBlame) {
+  failing_engine e({.restarts = 0});
+  ASSERT_EQ(e.f.due(0).size(), 1u);
+  e.f.host_lost("a", 5);
+  EXPECT_EQ(e.engine().phase, Phase::WAITING);
+  EXPECT_EQ(e.engine().reason, "its host was lost");
+  EXPECT_TRUE(e.f.due(1000).empty());
+  e.f.host_joined("a");
+  ASSERT_EQ(e.f.due(1000).size(), 1u);
+  EXPECT_EQ(e.engine().epoch, 2u);
+}
+
 }  // namespace
 }  // namespace lethe

@@ -5,90 +5,126 @@
 namespace lethe {
 namespace {
 
-const machine here{.cores = 8, .memory = uint64_t{1} << 34};
+constexpr machine eight_cores{.cores = 8, .memory = uint64_t{32} << 30};
 
-cluster_config config(const std::vector<std::string>& hosts, int engines,
-                      const std::string& more = {}) {
-  std::string text = "profile = \"lab\"\n[model]\npath = \"/models/x\"\n[tls]\nfolder = \"keys\"\n";
-  int last = 0;
-  for (const auto& name : hosts)
-    text += fmt::format("[[hosts]]\nname = \"{}\"\naddress = \"10.0.0.{}\"\nport = 7001\n", name,
-                        ++last);
-  text += fmt::format("[engines]\nplacement = \"spread\"\ncount = {}\n", engines) + more;
-  return cluster_config::parse(text, "x.toml");
+cluster_config config(const std::string& more = {}) {
+  auto c = cluster_config::parse("profile = \"lab\"\n[model]\npath = \"/m\"\n" + more, "c.toml");
+  EXPECT_TRUE(c.problems().empty()) << c.problems().front();
+  return c;
 }
 
-cluster_plan plan(const std::vector<std::string>& hosts, int engines) {
-  auto made = cluster_plan::make(config(hosts, engines).get(), here);
-  EXPECT_TRUE(made) << (made ? "" : made.why().text);
+cluster_plan plan_of(const std::string& more = {}) {
+  auto made = cluster_plan::make(config(more).get(), eight_cores);
+  if (!made) ADD_FAILURE() << made.why().text;
   return *std::move(made);
 }
 
-std::vector<std::string> places(const cluster_plan& p) {
-  std::vector<std::string> all;
-  for (const auto& place : p.places()) all.push_back(place.host);
-  return all;
+std::string changes_text(const cluster_plan& p, const cluster_config& next) {
+  auto lines = p.changes(next.get());
+  if (!lines) return "refused: " + lines.why().text;
+  return fmt::format("{}", fmt::join(*lines, "; "));
 }
 
-using lines = std::vector<std::string>;
+constexpr const char* two_hosts =
+    "[[hosts]]\nname = \"a\"\nport = 7000\ncores = 4\n[[hosts]]\nname = \"b\"\nport = 7000\n"
+    "cores = 4\n[engines]\nthreads = 2\nplacement = \"spread\"\n";
 
-TEST(ClusterPlan, AHostIsAddedAndItsEnginePlacedThere) {
-  auto p = plan({"a", "b"}, 2);
-  auto next = config({"a", "b", "c"}, 3);
-  auto said = p.changes(next.get());
-  ASSERT_TRUE(said) << said.why().text;
-  EXPECT_EQ(*said,
-            (lines{"engines.count: 2 -> 3", "hosts[c]: added; its engines start when it joins"}));
+TEST(ClusterPlan, GivesEachEngineAPlace) {
+  auto p = plan_of(std::string(two_hosts) + "count = 3\n");
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"a", 1}, {"b", 1}, {"a", 1}}));
+  EXPECT_TRUE(p.knows_host("b"));
   EXPECT_FALSE(p.knows_host("c"));
-  ASSERT_TRUE(p.apply(next.get()));
-  EXPECT_TRUE(p.knows_host("c"));
-  EXPECT_EQ(places(p), (lines{"a", "b", "c"}));
-  EXPECT_EQ(p.places()[0].version, 1u);  // nobody is replaced
 }
 
-TEST(ClusterPlan, AHostIsRemovedFromTheMiddle) {
-  auto p = plan({"a", "b", "c"}, 3);
-  auto next = config({"a", "c"}, 2);
-  // c moves up a place in the list, with another address
-  auto said = p.changes(next.get());
-  ASSERT_TRUE(said) << said.why().text;
-  EXPECT_EQ(*said, (lines{"engines.count: 3 -> 2",
-                          "hosts[b]: removed; its engines drain, then its process ends",
-                          "hosts[c].address: \"10.0.0.3\" -> \"10.0.0.2\""}));
-  ASSERT_TRUE(p.apply(next.get()));
-  EXPECT_EQ(places(p), (lines{"a", "c"}));
-  EXPECT_FALSE(p.knows_host("b"));
+TEST(ClusterPlan, RefusesAnEngineAcrossHostsAndOneOnGpus) {
+  auto across =
+      cluster_plan::make(config(std::string(two_hosts) + "tensor = 4\n").get(), eight_cores);
+  ASSERT_FALSE(across);
+  EXPECT_NE(across.why().text.find("must fit one host"), std::string::npos) << across.why().text;
+  auto gpus = config("[[hosts]]\nname = \"a\"\ngpus = 1\ngpu_memory = \"8 GiB\"\n");
+  auto on_gpus = cluster_plan::make(gpus.get(), eight_cores);
+  ASSERT_FALSE(on_gpus);
+  EXPECT_NE(on_gpus.why().text.find("cores only"), std::string::npos) << on_gpus.why().text;
 }
 
-TEST(ClusterPlan, TheLeaderStaysWhereItIs) {
-  auto p = plan({"a", "b"}, 2);
-  auto other = p.changes(config({"b", "a"}, 2).get());
-  ASSERT_FALSE(other);
-  EXPECT_NE(other.why().text.find("hosts[a] leads"), std::string::npos) << other.why().text;
-  EXPECT_FALSE(p.changes(config({"b"}, 2).get()));
-  auto moved = p.changes(cluster_config::parse("profile = \"lab\"\n[model]\npath = \"/models/x\"\n"
-                                               "[tls]\nfolder = \"keys\"\n[[hosts]]\nname = \"a\"\n"
-                                               "address = \"10.0.0.9\"\nport = 7001\n",
-                                               "x.toml")
-                             .get());
-  ASSERT_FALSE(moved);
-  EXPECT_NE(moved.why().text.find("hosts[a].address"), std::string::npos) << moved.why().text;
-  auto more_cores = config({"a", "b"}, 2);
-  more_cores.edit().getHosts()[0].setCores(3);
-  EXPECT_TRUE(p.changes(more_cores.get()));
+TEST(ClusterPlan, ScalesWithinBoundsAndChangesNothingWhenRefused) {
+  auto p = plan_of();
+  EXPECT_TRUE(p.scale(3));
+  EXPECT_EQ(p.places().size(), 3u);
+  EXPECT_TRUE(p.scale(256));
+  EXPECT_EQ(p.engines(), 256u);
+  for (uint16_t wrong : {uint16_t{0}, uint16_t{257}, uint16_t{65535}}) {
+    auto refused = p.scale(wrong);
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_NE(refused.why().text.find("engines.count"), std::string::npos) << refused.why().text;
+    EXPECT_EQ(p.engines(), 256u);
+  }
+  auto tight = plan_of(std::string(two_hosts) + "count = 2\n");
+  EXPECT_FALSE(tight.scale(5));  // two cores each, eight in all
+  EXPECT_EQ(tight.places().size(), 2u);
 }
 
-TEST(ClusterPlan, KeysCannotBeSetWhileItRuns) {
-  auto alone = cluster_plan::make(
-      cluster_config::parse("profile = \"lab\"\n[model]\npath = \"/models/x\"\n[[hosts]]\n"
-                            "name = \"a\"\naddress = \"10.0.0.1\"\nport = 7001\n",
-                            "x.toml")
-          .get(),
-      here);
-  ASSERT_TRUE(alone);
-  auto said = alone->changes(config({"a", "b"}, 2).get());
-  ASSERT_FALSE(said);
-  EXPECT_NE(said.why().text.find("tls.folder"), std::string::npos) << said.why().text;
+TEST(ClusterPlan, ADrainedEnginesPlaceIsGoneUntilSomeoneScales) {
+  auto p = plan_of(std::string(two_hosts) + "count = 3\n");
+  p.keep_only({{"a", 1}, {"a", 1}});
+  EXPECT_EQ(p.engines(), 2u);
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"a", 1}, {"a", 1}}));
+  EXPECT_TRUE(p.scale(2));
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"a", 1}, {"b", 1}}));
+}
+
+TEST(ClusterPlan, TellsWhatAFileChanges) {
+  auto p = plan_of();
+  EXPECT_EQ(changes_text(p, config()), "");
+  EXPECT_EQ(changes_text(p, config("[engines]\ncount = 2\n")), "engines.count: 1 -> 2");
+  auto batching = changes_text(p, config("[batching]\nrunning = 8\n"));
+  EXPECT_TRUE(batching.starts_with("batching.running: 64 -> 8; every engine is replaced"))
+      << batching;
+  auto fixed = changes_text(p, config("[listen]\napi = \"127.0.0.1:1\"\n"));
+  EXPECT_TRUE(fixed.starts_with("refused: listen.api")) << fixed;
+  EXPECT_NE(fixed.find("lethe down, then lethe up"), std::string::npos);
+}
+
+TEST(ClusterPlan, ReplacesEnginesOnlyForWhatTheyFeel) {
+  auto p = plan_of();
+  ASSERT_TRUE(p.apply(config("[engines]\ncount = 2\n").get()));
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"local", 1}, {"local", 1}}));
+  ASSERT_TRUE(p.apply(config("[engines]\ncount = 2\n[batching]\nrunning = 8\n").get()));
+  EXPECT_EQ(p.places(), (std::vector<engine_place>{{"local", 2}, {"local", 2}}));
+}
+
+// The operator's command checks a file, but not every message is the command's.
+TEST(ClusterPlan, AMessageThatNoFileCouldBeIsRefused) {
+  auto p = plan_of();
+  auto refusal = [&p](auto edit) {
+    auto c = config();
+    edit(c.edit());
+    EXPECT_FALSE(p.apply(c.get()));
+    return changes_text(p, c);
+  };
+  auto ranks = refusal([](schema::Config::Builder c) { c.getEngines().setTensor(0); });
+  EXPECT_NE(ranks.find("engines.tensor: 0 is out of range; 1 to 64"), ranks.npos) << ranks;
+  auto many = refusal([](schema::Config::Builder c) { c.getEngines().setPipeline(65535); });
+  EXPECT_NE(many.find("engines.pipeline"), many.npos) << many;
+  auto word = refusal([](schema::Config::Builder c) { c.getBatching().setKv(schema::KvType(9)); });
+  EXPECT_NE(word.find("batching.kv"), word.npos) << word;
+  auto list = refusal([](schema::Config::Builder c) { c.getEngines().initRanks(4097); });
+  EXPECT_NE(list.find("4097 elements"), list.npos) << list;
+  EXPECT_EQ(p.engines(), 1u);
+  EXPECT_EQ(p.places().front().version, 1u);
+}
+
+TEST(ClusterPlan, AnEngineIsToldAllThatItsFileSays) {
+  auto p = plan_of(std::string(two_hosts) + "count = 2\n[batching]\nrunning = 8\n");
+  capnp::MallocMessageBuilder message;
+  auto spec = message.initRoot<schema::EngineSpec>();
+  p.describe(spec, 5, 9, "b");
+  EXPECT_EQ(spec.getSlot(), 5u);
+  EXPECT_EQ(spec.getEpoch(), 9u);
+  EXPECT_EQ(spec.getThreads(), 2u);
+  EXPECT_EQ(spec.getBatching().getRunning(), 8u);
+  EXPECT_EQ(std::string(spec.getModel().getPath().cStr()), "/m");
+  EXPECT_EQ(spec.getProfile(), schema::Profile::LAB);
 }
 
 }  // namespace
