@@ -42,12 +42,15 @@ class live_view {
 
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {
-    if (std::exchange(progress_, false)) fmt::print(stderr, "\r\x1b[K");
+    if (std::exchange(progress_, false)) say("\r\x1b[K");
     double at = std::chrono::duration<double>(steady::now() - begun_).count();
-    fmt::print(stderr, "{:8.2f} s  {}\n", at, fmt::format(format, std::forward<Args>(args)...));
+    say(fmt::format("{:8.2f} s  {}\n", at, fmt::format(format, std::forward<Args>(args)...)));
   }
 
  private:
+  /// A cluster goes on where nobody reads along; fmt::print would throw.
+  static void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
   static uint32_t ready_of(schema::Status::Reader s) {
     uint32_t n = 0;
     for (auto e : s.getEngines()) n += e.getState().getPhase() == schema::Phase::READY;
@@ -69,8 +72,8 @@ class live_view {
                                                  : "");
     }
     if (!terminal_ || state.getPhase() != schema::Phase::LOADING || state.getTotal() == 0) return;
-    fmt::print(stderr, "\r\x1b[K            engine {}: {} of {} loaded", e.getSlot(),
-               bytes_text(state.getDone()), bytes_text(state.getTotal()));
+    say(fmt::format("\r\x1b[K            engine {}: {} of {} loaded", e.getSlot(),
+                    bytes_text(state.getDone()), bytes_text(state.getTotal())));
     progress_ = true;
   }
 

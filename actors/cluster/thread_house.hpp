@@ -11,6 +11,9 @@ class thread_house final : public engine_house {
   thread_house(caf::actor_system& sys, tracer* trace)
       : sys_(sys), trace_(trace), opener_(std::make_shared<engine_opener>()) {}
 
+  /// Whoever supervised them is gone.
+  ~thread_house() override;
+
   result<void> start(const wire<schema::StartEngine>& order, uint16_t id, directory_actor directory,
                      ended then) override;
   void kill(uint16_t id) override;
