@@ -13,6 +13,9 @@ class thread_house final : public engine_house {
   /// Nobody would look after them.
   ~thread_house() override;
 
+  /// Whoever supervised them is gone.
+  ~thread_house() override;
+
   result<void> start(const wire<schema::StartEngine>& order, uint16_t id, directory_actor directory,
                      ended then) override;
   void kill(uint16_t id) override;

@@ -76,6 +76,23 @@ TEST(Cluster, ScalesAndChangesUnderLoadWithoutAFailedRequest) {
   EXPECT_EQ(clients.seen.other, 0u);
 }
 
+TEST(Cluster, GoesOnWhereNobodyReadsWhatItTells) {
+  scratch_folder folder;
+  ::setenv("XDG_RUNTIME_DIR", folder.write("run", "").c_str(), 1);
+  std::filesystem::remove(folder / "run");
+  std::filesystem::create_directory(folder / "run");
+  auto file = folder.write("unread.toml", "name = \"unread\"\n" + lab_config());
+  auto up = LETHE_PROGRAM " up " + file + " 2>&1 >/dev/null | head -n 1 >/dev/null";
+  std::thread running([&] { EXPECT_EQ(std::system(up.c_str()), 0); });
+  for (int i = 0; i < 300 && !is_whole(file); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(run_lethe({"scale", "engines=2", "--cluster", file}).exit_code, 0);
+  EXPECT_TRUE(is_whole(file));
+  auto down = "timeout -k 1 20 " LETHE_PROGRAM " down --cluster " + file + " >/dev/null";
+  EXPECT_EQ(std::system(down.c_str()), 0);
+  running.join();
+}
+
 TEST(Cluster, AnotherOfTheSameNameIsRefused) {
   running_cluster c(lab_config());
   ASSERT_TRUE(c.tells("ready: 1 of 1"));
