@@ -25,6 +25,7 @@ void directory_state::begin(directory_actor::stateful_pointer<directory_state> s
   clerk_ = clerk(trace, actor_kind::directory);
   plan_ = std::move(plan);
   fleet_.emplace(rules_of(plan_->config()));
+  by_load_.emplace(plan_->scaling());
   scheduler_ = std::move(scheduler);
   events_ = std::move(events);
   begun_ns_ = clerk_.now_ns();
@@ -87,6 +88,7 @@ void directory_state::down(const caf::down_msg& d) {
 
 void directory_state::on_tick() {
   act();
+  look_at_load();
   self_->delayed_send(directory_actor(self_), tick_every, tick::value);
 }
 
@@ -181,6 +183,11 @@ directory_state::answer directory_state::set_plan(result<void> changed) {
 directory_state::answer directory_state::drain(uint16_t id) {
   if (fleet_->wanted().size() == 1)
     return refused("it is the only engine that is wanted; scale up first, or lethe down");
+  if (auto by = plan_->scaling(); by.by_load() && fleet_->wanted().size() <= by.least)
+    return refused(
+        fmt::format("[scaling] asks for {} engines at least; another least in the file, "
+                    "then lethe apply",
+                    by.least));
   if (!fleet_->retire(id, now())) return refused(fmt::format("there is no engine {} to drain", id));
   plan_->keep_only(fleet_->wanted());
   return done();
@@ -191,7 +198,10 @@ directory_state::answer directory_state::apply(schema::Config::Reader next, bool
   if (!lines) return refused(lines.why().text);
   if (!look && !lines->empty())
     if (auto changed = plan_->apply(next); !changed) return refused(changed.why().text);
-  if (!look) fleet_->want(plan_->places(), now());
+  if (!look) {
+    by_load_->change(plan_->scaling());
+    fleet_->want(plan_->places(), now());
+  }
   return clerk_.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
     auto list = b.initChanges(uint32_t(lines->size()));
     for (uint32_t i = 0; i < lines->size(); ++i) list.set(i, (*lines)[i]);
@@ -245,6 +255,7 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
   b.setWanted(uint16_t(fleet_->wanted().size()));
   b.setLeaving(fleet_->leaving());
   b.setCounts(loads.getCounts());
+  write_scaling(b.initScaling());
   const auto& listed = plan_->layout().hosts;
   auto hosts = b.initHosts(uint32_t(listed.size()));
   for (uint32_t i = 0; i < listed.size(); ++i) {

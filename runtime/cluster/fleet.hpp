@@ -37,6 +37,7 @@ struct engine_instance {
   schema::Phase phase = schema::Phase::WAITING;
   uint32_t epoch = 0;
   bool surplus = false;             // nothing wants it any more
+  bool patient = false;             // surplus: what it runs may take as long as it takes
   fleet_time since = 0;             // of the phase
   fleet_time retry_at = 0;          // waiting: not before
   std::deque<fleet_time> failures;  // the recent ones
@@ -68,8 +69,10 @@ class fleet {
  public:
   explicit fleet(const fleet_rules& rules) : rules_(rules) {}
 
-  /// Replaces what is wanted. Engines that stand where one is wanted stay.
-  void want(std::vector<engine_place> places, fleet_time now);
+  /// Replaces what is wanted. Engines that stand where one is wanted stay. Those that become
+  /// surplus have `drain_ms`, or all the time they need.
+  enum class haste : uint8_t { drain_ms, none };
+  void want(std::vector<engine_place> places, fleet_time now, haste of_surplus = haste::drain_ms);
   /// One place less, and it is this engine that goes. False: there is no such engine.
   bool retire(uint16_t id, fleet_time now);
   /// Nothing is wanted, and nothing will be started again.
@@ -92,7 +95,7 @@ class fleet {
   bool settled() const;
 
  private:
-  void assign(fleet_time now);
+  void assign(fleet_time now, haste of_surplus);
   bool every_place_ready() const;
   void fail(engine_instance& e, const std::string& reason, fleet_time now);
   void enter(engine_instance& e, schema::Phase phase, fleet_time now);
