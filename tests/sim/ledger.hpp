@@ -19,11 +19,14 @@ enum class bug : uint8_t {
   lost_completion,
   arena_outlives_request,
   stale_epoch,
-  stuck_drain
+  stuck_drain,
+  load_unseen,
+  load_forever,
+  killed_draining
 };
 inline constexpr std::array bug_names{
-    "none",        "page_freed_twice", "lost_completion", "arena_outlives_request",
-    "stale_epoch", "stuck_drain"};
+    "none",        "page_freed_twice", "lost_completion", "arena_outlives_request", "stale_epoch",
+    "stuck_drain", "load_unseen",      "load_forever",    "killed_draining"};
 
 /// What is done to a cluster.
 enum class fault : uint8_t {

@@ -168,6 +168,14 @@ sim_engine::~sim_engine() {
   caf::anon_send_exit(core_->stepper, caf::exit_reason::user_shutdown);
 }
 
+engine_numbers sim_engine::numbers() const {
+  auto n = core_->loop.board.numbers();
+  auto planted = core_->facts.planted;
+  if (planted == bug::load_unseen) n.queued = n.pages_reserved = 0;
+  if (planted == bug::load_forever) n.queued += 1;
+  return n;
+}
+
 result<void> sim_engine::fits(const request& r) const {
   return check_ask(core_->plan, ask_of(r, 0));
 }

@@ -78,7 +78,7 @@ class sim_engine final : public engine {
   result<void> submit(request& r) override;
   void stop(request& r, uint32_t choice) override;
   void cancel(request& r) override;
-  engine_numbers numbers() const override { return core_->loop.board.numbers(); }
+  engine_numbers numbers() const override;
   const engine_config& config() const override { return core_->config; }
   const grid& ranks() const override;
   bytes_view step_bytes() const override { return core_->loop.buffers().bytes(); }

@@ -49,6 +49,7 @@ void world::advance(uint64_t us) { jobs_->advance_time(std::chrono::microseconds
 
 const admission& world::desk() const { return state_of<scheduler_state>(scheduler_).desk(); }
 const fleet& world::known_fleet() const { return state_of<directory_state>(directory_).known(); }
+scaling_rules world::scaling() const { return state_of<directory_state>(directory_).scaling(); }
 client_state& world::face_state() const { return state_of<client_state>(face_); }
 
 void world::begin() {
@@ -147,20 +148,11 @@ void world::describe(caf::scheduled_actor& who) {
              m->sender ? m->sender->id() : 0);
 }
 
-template <class Done>
-void world::until(const char* what, uint64_t within_ms, Done&& done) {
-  uint64_t last = now_us() + within_ms * 1000;
-  while (good() && !done()) {
-    step();
-    if (now_us() > last)
-      facts_.violated("{} within {} ms of virtual time; {}", what, within_ms, state());
-  }
-}
-
 run_report world::run() {
   begin();
   if (good()) storm();
   if (good()) calm();
+  if (good()) breathe();
   if (good()) probe();
   if (good()) down();
   if (good()) end_actors();

@@ -64,6 +64,7 @@ class world {
   void check_step();
   void check_admission();
   void check_drains();
+  void check_scaling();
   bool converged();
   std::string state() const;
   bool empty();
@@ -78,6 +79,11 @@ class world {
   void join(host& h);
   void kill(host& h);
   std::vector<sim_core*> living_cores() const;
+  // world_scaling.cpp: engines by load
+  std::string draw_scaling();
+  void breathe();
+  void fill_up(uint64_t requests);
+  uint64_t capacity() const;
   void calm();
   void probe();
   void down();
@@ -85,6 +91,7 @@ class world {
 
   const admission& desk() const;
   const fleet& known_fleet() const;
+  scaling_rules scaling() const;
   client_state& face_state() const;
 
   run_options options_;
@@ -103,11 +110,22 @@ class world {
   face_actor face_;
   std::list<host> hosts_;
   engine_size size_;
-  uint32_t context_ = 96, hosts_max_ = 0, page_tokens_ = 8, running_max_ = 4, queue_max_ = 12;
+  uint32_t context_ = 96, hosts_max_ = 0, page_tokens_ = 8, running_max_ = 4, queue_max_ = 12,
+           queued_max_ = 4;
   bool told_down_ = false;
   std::map<uint16_t, uint64_t> idle_since_ms_;  // of drained engines: last seen busy
   run_report report_;
 };
+
+template <class Done>
+void world::until(const char* what, uint64_t within_ms, Done&& done) {
+  uint64_t last = now_us() + within_ms * 1000;
+  while (good() && !done()) {
+    step();
+    if (now_us() > last)
+      facts_.violated("{} within {} ms of virtual time; {}", what, within_ms, state());
+  }
+}
 
 template <class State, class Handle>
 State& state_of(const Handle& actor) {

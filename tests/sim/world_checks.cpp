@@ -7,6 +7,7 @@ void world::check_step() {
   if (!scheduler_) return;
   check_admission();
   check_drains();
+  check_scaling();
   // Pages: after every turn of a step loop, in sim_core::turn.
   uint64_t arenas = count_arenas().alive - arenas_before_;
   uint64_t most = facts_.cores.size() + 2 * requests_alive_.size();
@@ -45,6 +46,17 @@ void world::check_drains() {
     if (now > since + patience_ms)
       facts_.violated("engine {} is drained, has no request, and stays", id);
   }
+}
+
+/// What is wanted stays between its bounds.
+void world::check_scaling() {
+  auto rules = scaling();
+  const auto& f = known_fleet();
+  if (!rules.by_load() || f.leaving()) return;
+  size_t wanted = f.wanted().size();
+  if (wanted < rules.least || wanted > rules.most)
+    facts_.violated("{} engines are wanted; the file says {} to {}", wanted, rules.least,
+                    rules.most);
 }
 
 bool world::converged() {

@@ -25,11 +25,14 @@ cluster_config world::draw_config(bool first) {
     toml += fmt::format("[[hosts]]\nname = \"h{}\"\nport = {}\ncores = 4\n", i, 7000 + i);
   toml += fmt::format("[engines]\ncount = {}\nthreads = 1\nplacement = \"{}\"\n",
                       chance.between(1, 3), first || chance.once_in(2) ? "spread" : "packed");
+  std::string scaled = chance.once_in(2) ? draw_scaling() : "";
+  uint64_t queue = first ? queue_max_ : chance.between(4, 24);
+  if (!scaled.empty()) queue = running_max_ + queued_max_ + chance.between(2, 8);
   toml += fmt::format(
       "[batching]\npage_tokens = {}\nstep_tokens = {}\nchunk_tokens = {}\nrunning = {}\nqueue = "
       "{}\n",
-      page_tokens_, chance.between(8, 48), chance.between(4, 32), running_max_,
-      first ? queue_max_ : chance.between(4, 24));
+      page_tokens_, chance.between(8, 48), chance.between(4, 32), running_max_, queue);
+  toml += scaled;
   toml += "[health]\nrestart_ms = 20\nrestart_max_ms = 500\nrestarts = 1000\ndrain_ms = 3000\n";
   auto config = cluster_config::parse(toml, "sim.toml");
   for (const auto& problem : config.problems()) facts_.violated("config: {}", problem);
