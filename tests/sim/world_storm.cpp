@@ -40,18 +40,14 @@ cluster_config world::draw_config(bool first) {
 }
 
 void world::join(host& h) {
-  h.house = std::make_shared<sim_house>(*sys_, facts_, trace_.get(), size_);
-  supervisor_setup setup{.host = h.name,
-                         .has = {.cores = 4, .memory = uint64_t{1} << 34},
-                         .house = h.house,
-                         .trace = trace_.get()};
-  h.supervisor = sys_->spawn(supervisor, setup, directory_);
+  h.house = std::make_shared<sim_house>(*on_.sys, facts_, on_.trace.get(), size_);
+  h.supervisor = on_.join(h.name, h.house);
   h.up = true;
   // With its supervisor goes the whole host, and comes back later.
   h.supervisor->attach_functor([this, &h, house = h.house] {
     house->die();
     h.up = false;
-    h.rejoins_ms = now_us() / 1000 + (facts_.stormy ? facts_.chance.between(20, 1500) : 0);
+    h.rejoins_ms = on_.now_us() / 1000 + (facts_.stormy ? facts_.chance.between(20, 1500) : 0);
   });
 }
 
@@ -61,30 +57,16 @@ void world::kill(host& h) {
   caf::anon_send_exit(h.supervisor, caf::exit_reason::kill);
 }
 
-void world::order(std::function<void(schema::ControlAsk::Builder)> fill) {
-  clerk by(trace_.get(), actor_kind::face);
-  caf::anon_send(directory_, by.write<schema::ControlAsk>(0, fill));
-}
-
 void world::ask(uint64_t requests) {
   for (; requests > 0; --requests)
-    face_state().wishes.push_back(draw_wish(facts_.chance, words_, context_));
-  caf::anon_send(face_, stirred::value);
-}
-
-std::vector<sim_core*> world::living_cores() const {
-  std::map<std::pair<uint16_t, uint32_t>, sim_core*> by_name;  // addresses do not repeat
-  for (auto* core : facts_.cores)
-    if (!core->dead) by_name[{core->slot, core->epoch}] = core;
-  std::vector<sim_core*> all;
-  for (auto& [name, core] : by_name) all.push_back(core);
-  return all;
+    on_.face_state().wishes.push_back(draw_wish(facts_.chance, on_.words, context_));
+  caf::anon_send(on_.face, stirred::value);
 }
 
 void world::one_fault() {
   auto& chance = facts_.chance;
   auto& h = chance.one_of(hosts_);
-  auto cores = living_cores();
+  auto cores = on_.living_cores();
   switch (chance.below(7)) {
     case 0: {
       auto running = h.up ? h.house->running() : std::vector<uint16_t>();
@@ -121,18 +103,18 @@ void world::do_something() {
     case 0:
     case 1: {
       uint16_t engines = uint16_t(chance.between(1, 4));
-      return order([=](schema::ControlAsk::Builder b) { b.setScale(engines); });
+      return on_.order([=](schema::ControlAsk::Builder b) { b.setScale(engines); });
     }
     case 2: {
       std::vector<uint16_t> ids;
-      for (const auto& [id, e] : known_fleet().engines()) ids.push_back(id);
+      for (const auto& [id, e] : on_.known_fleet().engines()) ids.push_back(id);
       if (ids.empty()) return;
       uint16_t id = chance.one_of(ids);
-      return order([=](schema::ControlAsk::Builder b) { b.setDrain(id); });
+      return on_.order([=](schema::ControlAsk::Builder b) { b.setDrain(id); });
     }
     case 3: {
       auto next = draw_config(false);
-      return order([&](schema::ControlAsk::Builder b) { b.initApply().setConfig(next.get()); });
+      return on_.order([&](schema::ControlAsk::Builder b) { b.initApply().setConfig(next.get()); });
     }
     case 4:
       return ask(chance.between(10, 40));  // more than there is room for
@@ -146,15 +128,15 @@ void world::do_something() {
 void world::storm() {
   auto& chance = facts_.chance;
   facts_.stormy = true;
-  uint64_t next = 0, deadline = now_us() + 600'000'000;
+  uint64_t next = 0, deadline = on_.now_us() + 600'000'000;
   while (good() && (report_.messages < messages_least || sum(facts_.faults) < faults_least)) {
     if (report_.steps >= next) {
-      if (face_state().open() < 6) ask(chance.between(2, 8));
+      if (on_.face_state().open() < 6) ask(chance.between(2, 8));
       if (report_.steps > 200) do_something();
       next = report_.steps + chance.between(20, 400);
     }
     step();
-    if (now_us() > deadline) facts_.violated("nothing much happens in ten minutes");
+    if (on_.now_us() > deadline) facts_.violated("nothing much happens in ten minutes");
   }
 }
 

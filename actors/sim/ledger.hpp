@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "actors/sim/dice.hpp"
 #include "runtime/arena/arena.hpp"
 #include "runtime/serve/served_model.hpp"
-#include "tests/sim/dice.hpp"
 
 namespace lethe::sim {
 
@@ -54,12 +54,13 @@ class sim_core;
 
 /// What a run knows beside its actors.
 struct ledger {
-  ledger(uint64_t seed, bug with, std::shared_ptr<const served_model> m)
-      : chance(seed), planted(with), model(std::move(m)) {}
+  ledger(uint64_t seed, bug with, std::shared_ptr<const served_model> m, uint64_t stops)
+      : chance(seed), planted(with), model(std::move(m)), stop_once_in(stops) {}
 
   dice chance;
   bug planted;
   std::shared_ptr<const served_model> model;
+  uint64_t stop_once_in;  // tokens; 0: never
 
   /// The first thing that was not as it must be; the run ends with it.
   std::string violation;
