@@ -163,7 +163,7 @@ void replayer::play() {
   until("requests do not end", last, [this] {
     feed();
     return fed_ == wishes_.size() && on_.face_state().open() == 0 && on_.desk().requests() == 0 &&
-           on_.requests_alive.empty();
+           on_.requests_alive.empty() && on_.jobs->jobs.empty();  // nor is anything held
   });
   on_.check_arenas_are_zero();
 }

@@ -109,6 +109,22 @@ TEST(Replay, AClientThatLeftLeavesAgain) {
   EXPECT_EQ(r.how.served, 1u);
 }
 
+TEST(Replay, ACancelThatFindsItsRequestEndedDoesSoAgain) {
+  two_hosts w;
+  w.begin(1, 0);
+  w.s.take(w.s.send<schema::Answer>(1, w.request, 2 * ms), w.face, 2 * ms + 100 * us);
+  auto release = w.s.send<schema::Release>(1, w.request, 3 * ms);
+  auto cancel = w.s.send<schema::Cancel>(1, w.face, 3 * ms);
+  w.s.take(cancel, w.scheduler, 3 * ms + 10 * us);
+  w.s.take(release, w.engine, 3 * ms + 50 * us);
+  w.s.take(release, w.scheduler, 3 * ms + 200 * us);
+  w.s.take(cancel, w.engine, 3 * ms + 300 * us);
+  w.s.take(w.s.send<schema::Release>(1, w.engine, 3 * ms + 310 * us), w.scheduler, 4 * ms);
+  auto r = again(make_timeline(w.s.gather(40 * ms)));
+  EXPECT_EQ(r.how.violation, "");
+  EXPECT_FALSE(r.d.any()) << r.text;
+}
+
 // Negative controls: what no cluster does is told.
 
 replay_schedule planted(uint64_t type, actor_kind taker,
