@@ -10,6 +10,9 @@ namespace lethe::sim {
 namespace {
 
 constexpr uint32_t prompt_tokens_max = 1024, page_tokens = 64, running_max = 4096;
+// An answer's check reads all that came before each token: the square of this.
+constexpr uint32_t answer_tokens_max = 16384;
+constexpr uint32_t sealed_bytes_max = limits::sealed_plain_bytes_max / 2;
 constexpr uint64_t end_within_ns = 600'000'000'000;  // after the last recorded message
 
 /// Pieces of a streamed answer beside those of its tokens: two for its end, and its receipt's.
@@ -18,8 +21,8 @@ constexpr uint32_t pieces_around = 3;
 wish wish_for(const scheduled_request& r, const std::vector<uint32_t>& letters) {
   bool streams = r.pieces > pieces_around;
   wish w{.id = r.id,
-         .sealed_bytes = r.sealed_bytes,
-         .max_tokens = streams ? r.pieces - pieces_around : 8,
+         .sealed_bytes = std::min(r.sealed_bytes, sealed_bytes_max),
+         .max_tokens = streams ? std::min(r.pieces - pieces_around, answer_tokens_max) : 8,
          .stream = streams};
   if (r.left_after) w.leaves_after = 1 + *r.left_after;
   uint32_t tokens = std::clamp(r.sealed_bytes / 4, 1u, prompt_tokens_max);
@@ -81,12 +84,15 @@ cluster_config replayer::file() const {
 }
 
 void replayer::start() {
-  uint64_t pages = 1;
+  uint64_t pages = 1, most = 1;
   for (const auto& r : schedule_.requests) {
     wishes_.push_back(wish_for(r, on_.words.plain()));
     const auto& w = wishes_.back();
-    pages += (w.prompt.size() + w.max_tokens + page_tokens - 1) / page_tokens;
+    uint64_t own = (w.prompt.size() + w.max_tokens + page_tokens - 1) / page_tokens;
+    pages += own;
+    most = std::max(most, own);
   }
+  pages = std::min(pages, most * running_max);
   auto config = file();
   for (const auto& problem : config.problems()) on_.facts.violated("{}", problem);
   if (!on_.good()) return;

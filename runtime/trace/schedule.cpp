@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/trace/trace_limits.hpp"
 #include "schemas/messages.capnp.h"
 
 namespace lethe {
@@ -74,6 +75,12 @@ result<replay_schedule> schedule_of(const timeline& t) {
   int64_t begin = s.requests.front().asked_ns;
   for (auto& r : s.requests) r.asked_ns -= begin;
   s.messages = messages_of(t, s, s.engines, begin);
+  if (s.messages.back().at_ns > limits::replay_ns_max)
+    return fail("the records' requests span {} hours; at most 24 can be replayed",
+                s.messages.back().at_ns / 3'600'000'000'000);
+  if (s.engines.size() > limits::replay_engines_max)
+    return fail("the records tell of {} engines; at most {} can be replayed", s.engines.size(),
+                limits::replay_engines_max);
   s.pieces_recorded = std::ranges::any_of(
       t.from.processes, [](const traced_process& p) { return p.mode == trace_mode::all; });
   for (const auto& e : t.events) s.of_no_request += e.trace == 0;

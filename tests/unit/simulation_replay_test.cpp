@@ -125,6 +125,18 @@ TEST(Replay, ACancelThatFindsItsRequestEndedDoesSoAgain) {
   EXPECT_FALSE(r.d.any()) << r.text;
 }
 
+TEST(Replay, NumbersThatNoClusterWritesDoNoHarm) {
+  auto w = some_requests();
+  auto s = *schedule_of(make_timeline(w.s.gather(40 * ms)));
+  s.requests[0].sealed_bytes = UINT32_MAX;
+  s.requests[1].sealed_bytes = 0;
+  s.requests[2].pieces = 0;
+  s.requests[3].runs_ns = INT64_MAX;
+  s.requests[4].left_after = UINT32_MAX - 1;
+  s.messages[7].at_ns = -5;
+  EXPECT_EQ(again(s).how.violation, "");
+}
+
 // Negative controls: what no cluster does is told.
 
 replay_schedule planted(uint64_t type, actor_kind taker,

@@ -88,6 +88,34 @@ TEST(TraceReplay, ARecordingWithoutARequestIsRefused) {
   EXPECT_TRUE(says(none.why().text, "no request")) << none.why().text;
 }
 
+TEST(TraceReplay, AnHourTooMuchIsRefused) {
+  auto span = [](int64_t hours) {
+    two_hosts w;
+    w.whole(1, 0);
+    w.whole(2, hours * 3'600'000 * ms);
+    return schedule_of(make_timeline(w.s.gather(99 * 3'600'000 * ms)));
+  };
+  EXPECT_TRUE(span(23));
+  auto day = span(24);  // and what the request takes
+  ASSERT_FALSE(day);
+  EXPECT_TRUE(says(day.why().text, "span 24 hours; at most 24")) << day.why().text;
+}
+
+TEST(TraceReplay, AnEngineTooManyIsRefused) {
+  auto many = [](uint16_t engines) {
+    two_hosts w;
+    for (uint16_t i = 0; i < engines; ++i) {
+      w.engine.index = w.request.index = i;
+      w.whole(i + 1, i * ms);
+    }
+    return schedule_of(make_timeline(w.s.gather(999 * ms)));
+  };
+  EXPECT_TRUE(many(256));
+  auto refused = many(257);
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(says(refused.why().text, "257 engines; at most 256")) << refused.why().text;
+}
+
 TEST(TraceReplay, ARequestThatStillRunsHasNoEnd) {
   two_hosts w;
   w.begin(1, 0);
