@@ -88,12 +88,12 @@ TEST(Scaling, BetweenTheThresholdsNothingChanges) {
 
 /// A load that one engine cannot bear and two can is not sent back and forth.
 TEST(Scaling, WhatWentUpForALoadDoesNotComeDownUnderIt) {
-  for (uint64_t waiting = 0; waiting <= 40; ++waiting)
-    for (uint64_t percent = 0; percent <= 100; percent += 5) {
+  for (uint64_t waiting = 0; waiting <= 24; ++waiting)
+    for (uint64_t percent = 0; percent <= 100; percent += 20) {
       load_scaling s(rules);
       uint16_t wanted = 1;
       int changes = 0;
-      for (fleet_time now = 0; now < 300'000; now += 100) {
+      for (fleet_time now = 0; now < 120'000; now += 200) {
         // Pages: what is reserved in all, over what the engines have.
         cluster_load seen{.engines = wanted,
                           .queued = waiting,
