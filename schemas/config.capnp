@@ -107,10 +107,13 @@ struct Health {
 
 struct Scaling {
   least @0 :UInt16 $most(256) $help("engines at least; 0: engines.count");
-  most @1 :UInt16 $most(256) $help("engines at most; 0: no scaling by load");
+  most @1 :UInt16 $most(256) $help("engines at most, those included that drain; 0: no scaling by load");
   queued @2 :UInt32 = 8 $least(1) $most(1048576) $help("requests waiting per engine that ask for one more");
   pages @3 :UInt16 = 80 $least(1) $most(100) $help("percent of pages reserved that ask for one more");
-  holdMs @4 :UInt32 = 10000 $least(100) $most(3600000) $help("a load must last so long before anything changes");
+  holdMs @4 :UInt32 = 10000 $least(100) $most(3600000) $help("a load must last so long before an engine is added");
+  queuedLow @5 :UInt32 = 0 $most(1048575) $help("one engine goes if then at most so many requests per engine wait");
+  pagesLow @6 :UInt16 = 40 $most(99) $help("one engine goes if then at most so many percent of pages are reserved");
+  idleMs @7 :UInt32 = 60000 $least(100) $most(86400000) $help("so little load must last so long before an engine goes");
 }
 
 struct Trace {

@@ -47,6 +47,14 @@ struct Status {
   engines @7 :List(EngineStatus);
   listeners @8 :List(Listener);
   counts @9 :Messages.Counts;
+  scaling @10 :ScalingStatus;
+}
+
+struct ScalingStatus {
+  least @0 :UInt16;
+  most @1 :UInt16;             # 0: not by load
+  now @2 :Text $public;        # what the load asks for
+  changed @3 :Text $public;    # the last change, and why; empty: none yet
 }
 
 struct HostStatus {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/cluster/load_scaling.hpp"
 #include "runtime/config/quantity.hpp"
 #include "runtime/config/toml_mapper.hpp"
 
@@ -82,8 +83,11 @@ void print_cluster(const checked_config& c) {
   auto e = config.getEngines();
   fmt::print("{}  profile {}\n", config.getName().cStr(), profile_name(config.getProfile()));
   fmt::print("│  model {}\n", model_text(c));
-  fmt::print("│  {} engine{} of tensor {} × pipeline {}\n", e.getCount(),
-             e.getCount() == 1 ? "" : "s", e.getTensor(), e.getPipeline());
+  auto by = scaling_rules::of(config);
+  uint16_t engines = by.by_load() ? by.most : e.getCount();
+  fmt::print("│  {}{} engine{} of tensor {} × pipeline {}\n",
+             by.by_load() ? fmt::format("{} to ", by.least) : "", engines, engines == 1 ? "" : "s",
+             e.getTensor(), e.getPipeline());
   if (config.getListen().getApi().size())
     fmt::print("│  listening api http://{}\n", config.getListen().getApi().cStr());
   if (config.getListen().getMetrics().size())

@@ -56,6 +56,10 @@ std::string picture(schema::Status::Reader s) {
                          e.getState().getPid(), load_text(e), note_of(e));
     }
   }
+  if (auto by = s.getScaling(); by.getMost() > 0)
+    out += fmt::format("├─ scaling: {} engines wanted, {} to {} by load; {}{}{}\n", s.getWanted(),
+                       by.getLeast(), by.getMost(), by.getNow().cStr(),
+                       by.getChanged().size() ? "; " : "", by.getChanged().cStr());
   auto c = s.getCounts();
   out += fmt::format(
       "└─ requests: {} admitted, {} served, {} refused, {} cancelled, {} failed, {} turned away; "
@@ -100,7 +104,11 @@ std::string as_json(schema::Status::Reader s) {
         .close('}');
   out.close(']').key("engines").open('[');
   for (auto e : s.getEngines()) write_engine(out, e);
-  out.close(']').key("counts").open('{');
+  out.close(']').key("scaling").open('{');
+  auto by = s.getScaling();
+  out.key("least").number(uint64_t{by.getLeast()}).key("most").number(uint64_t{by.getMost()});
+  out.key("now").text(by.getNow().cStr()).key("changed").text(by.getChanged().cStr());
+  out.close('}').key("counts").open('{');
   out.key("admitted").number(c.getAdmitted()).key("served").number(c.getServed());
   out.key("refused").number(c.getRefused()).key("cancelled").number(c.getCancelled());
   out.key("failed").number(c.getFailed()).key("turned_away").number(c.getTurnedAway());

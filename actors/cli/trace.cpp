@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "actors/cli/commands.hpp"
+#include "actors/cli/trace_replay.hpp"
 #include "actors/cli/trace_source.hpp"
 #include "runtime/base/whole_file.hpp"
 #include "runtime/trace/trace_export.hpp"
@@ -73,6 +74,19 @@ void add_save(CLI::App& to, int& exit_code) {
   auto file = std::make_shared<std::string>();
   save->add_option("FILE", *file)->required();
   save->callback([=, &exit_code] { exit_code = save_recording(*source, *file); });
+}
+
+void add_replay(CLI::App& to, int& exit_code) {
+  auto* again =
+      to.add_subcommand("replay", "Run the recorded requests again, in a simulated cluster");
+  auto source = add_trace_source(*again);
+  again->add_option("FILE", source->file, "a file of lethe trace save; none: a running cluster");
+  again->footer(
+      "The cluster's own actors in virtual time, with made-up content of the recorded lengths.\n"
+      "Says where order differs from the record, and whether what must hold held after each "
+      "message.\n"
+      "The exit code is 1 where either is not so.");
+  again->callback([=, &exit_code] { exit_code = with_timeline(*source, replay_recording); });
 }
 
 /// A side of a comparison: a recording or a request.
@@ -155,6 +169,7 @@ void add_trace(CLI::App& app, int& exit_code) {
   add_slow(*trace, exit_code);
   add_stuck(*trace, exit_code);
   add_save(*trace, exit_code);
+  add_replay(*trace, exit_code);
   add_diff(*trace, exit_code);
   add_export(*trace, exit_code);
 }

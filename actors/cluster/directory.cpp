@@ -25,6 +25,7 @@ void directory_state::begin(directory_actor::stateful_pointer<directory_state> s
   clerk_ = clerk(trace, actor_kind::directory);
   plan_ = std::move(plan);
   fleet_.emplace(rules_of(plan_->config()));
+  by_load_.emplace(plan_->scaling());
   scheduler_ = std::move(scheduler);
   events_ = std::move(events);
   begun_ns_ = clerk_.now_ns();
@@ -104,6 +105,7 @@ void directory_state::engine_lost(uint16_t id, uint32_t epoch, const std::string
 
 void directory_state::on_tick() {
   act();
+  look_at_load();
   self_->delayed_send(directory_actor(self_), tick_every, tick::value);
 }
 
@@ -221,6 +223,11 @@ directory_state::answer directory_state::set_plan(result<void> changed) {
 directory_state::answer directory_state::drain(uint16_t id) {
   if (fleet_->wanted().size() == 1)
     return refused("it is the only engine that is wanted; scale up first, or lethe down");
+  if (auto by = plan_->scaling(); by.by_load() && fleet_->wanted().size() <= by.least)
+    return refused(
+        fmt::format("[scaling] asks for {} engines at least; another least in the file, "
+                    "then lethe apply",
+                    by.least));
   if (!fleet_->retire(id, now())) return refused(fmt::format("there is no engine {} to drain", id));
   plan_->keep_only(fleet_->wanted());
   return done();
@@ -231,8 +238,11 @@ directory_state::answer directory_state::apply(schema::Config::Reader next, bool
   if (!lines) return refused(lines.why().text);
   if (!look && !lines->empty())
     if (auto changed = plan_->apply(next); !changed) return refused(changed.why().text);
-  if (!look) fleet_->want(plan_->places(), now());
-  if (!look && events_.changed) events_.changed(plan_->layout());
+  if (!look) {
+    by_load_->change(plan_->scaling());
+    fleet_->want(plan_->places(), now());
+    if (events_.changed) events_.changed(plan_->layout());
+  }
   return clerk_.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
     auto list = b.initChanges(uint32_t(lines->size()));
     for (uint32_t i = 0; i < lines->size(); ++i) list.set(i, (*lines)[i]);

@@ -29,6 +29,7 @@ class directory_state {
   void down(const caf::down_msg& d);
   /// For the simulation's checks.
   const fleet& known() const { return *fleet_; }
+  scaling_rules scaling() const { return plan_->scaling(); }
 
  private:
   struct member {
@@ -54,7 +55,10 @@ class directory_state {
   void tell_leave();
   void let_hosts_go();
   void end_when_alone();
-  void scale_by_load();
+  void look_at_load();
+  void scale_by_load(schema::Loads::Reader loads);
+  cluster_load load_of(schema::Loads::Reader loads) const;
+  void write_scaling(schema::ScalingStatus::Builder b) const;
   answer done() const;
   answer refused(const std::string& why) const;
   answer set_plan(result<void> changed);
@@ -86,6 +90,8 @@ class directory_state {
   clerk clerk_;
   std::optional<cluster_plan> plan_;
   std::optional<fleet> fleet_;
+  std::optional<load_scaling> by_load_;
+  fleet_time next_look_ = 0;
   scheduler_actor scheduler_;
   directory_events events_;
   std::map<std::string, member> hosts_;

@@ -124,28 +124,35 @@ result<void> check_layout(const cluster_layout& layout) {
   return {};
 }
 
-result<std::pair<cluster_config, cluster_layout>> laid_out(cluster_config config,
-                                                           const machine& here) {
-  if (auto ok = check_bounds(config.get()); !ok) return ok.why();
+result<cluster_layout> laid_out(schema::Config::Reader from, const machine& here) {
+  if (auto ok = check_bounds(from); !ok) return ok.why();
+  auto config = cluster_config::of(from);
   auto layout = lay_out(config, here);
   if (!config.problems().empty()) return error{config.problems().front()};
   if (auto ok = check_layout(layout); !ok) return ok.why();
-  return std::pair(std::move(config), std::move(layout));
+  return layout;
+}
+
+/// What the file asks for, where `engines` ran before.
+uint16_t engines_of(schema::Config::Reader config, uint16_t engines) {
+  auto scaling = scaling_rules::of(config);
+  return scaling.by_load() ? scaling.bound(engines) : config.getEngines().getCount();
 }
 
 }  // namespace
 
 result<cluster_plan> cluster_plan::make(schema::Config::Reader config, const machine& here) {
-  auto made = laid_out(cluster_config::of(config), here);
-  if (!made) return made.why();
-  return cluster_plan(std::move(made->first), std::move(made->second), here);
+  auto layout = laid_out(config, here);
+  if (!layout) return layout.why();
+  uint16_t engines = engines_of(config, config.getEngines().getCount());
+  return cluster_plan(cluster_config::of(config), *std::move(layout), engines, here);
 }
 
 std::vector<engine_place> cluster_plan::places() const {
   if (kept_) return *kept_;
   std::vector<engine_place> all;
   for (const auto& rank : layout_.ranks)
-    if (rank.stage == 0 && rank.tensor_rank == 0)
+    if (rank.stage == 0 && rank.tensor_rank == 0 && rank.engine < engines_)
       all.push_back({.host = layout_.hosts[rank.host].name, .version = version_});
   return all;
 }
@@ -155,28 +162,44 @@ bool cluster_plan::knows_host(std::string_view name) const {
 }
 
 result<void> cluster_plan::scale(uint16_t engines) {
+  if (auto by = scaling(); by.by_load())
+    return fail(
+        "the load decides, between {} and {} engines; other bounds: [scaling] least and most "
+        "in the file, then lethe apply",
+        by.least, by.most);
   auto next = cluster_config::of(config());
   next.edit().getEngines().setCount(engines);
-  auto made = laid_out(std::move(next), here_);
-  if (!made) return made.why();
-  config_ = std::move(made->first);
-  layout_ = std::move(made->second);
+  return take(std::move(next));
+}
+
+void cluster_plan::scale_by_load(uint16_t engines) {
+  engines_ = scaling().bound(engines);
+  kept_.reset();
+}
+
+void cluster_plan::keep_only(std::vector<engine_place> places) {
+  engines_ = uint16_t(places.size());
+  if (!scaling().by_load()) config_.edit().getEngines().setCount(engines_);
+  kept_ = std::move(places);
+}
+
+result<void> cluster_plan::take(cluster_config next) {
+  auto layout = laid_out(next.get(), here_);
+  if (!layout) return layout.why();
+  engines_ = engines_of(next.get(), engines_);
+  config_ = std::move(next);
+  layout_ = *std::move(layout);
   kept_.reset();
   return {};
 }
 
-void cluster_plan::keep_only(std::vector<engine_place> places) {
-  config_.edit().getEngines().setCount(uint16_t(places.size()));
-  kept_ = std::move(places);
-}
-
 result<std::vector<std::string>> cluster_plan::changes(schema::Config::Reader next) const {
-  auto made = laid_out(cluster_config::of(next), here_);
+  auto made = laid_out(next, here_);
   if (!made) return made.why();
   std::vector<std::string> lines;
   bool replaced = false;
   const std::string leader = fmt::format("hosts[{}]", layout_.hosts.front().name);
-  if (made->second.hosts.front().name != layout_.hosts.front().name)
+  if (made->hosts.front().name != layout_.hosts.front().name)
     return fail(
         "{} leads; another first host can't while the cluster runs: lethe down, then "
         "lethe up",
@@ -194,14 +217,10 @@ result<std::vector<std::string>> cluster_plan::changes(schema::Config::Reader ne
 }
 
 result<void> cluster_plan::apply(schema::Config::Reader next) {
-  auto made = laid_out(cluster_config::of(next), here_);
-  if (!made) return made.why();
   auto all = differences(flattened(config()), flattened(next));
   bool replaced =
       std::ranges::any_of(all, [](const auto& d) { return !is_outside_engines(d.key); });
-  config_ = std::move(made->first);
-  layout_ = std::move(made->second);
-  kept_.reset();
+  if (auto taken = take(cluster_config::of(next)); !taken) return taken;
   version_ += replaced;
   return {};
 }

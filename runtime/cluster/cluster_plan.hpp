@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "runtime/base/result.hpp"
-#include "runtime/cluster/fleet.hpp"
+#include "runtime/cluster/load_scaling.hpp"
 #include "runtime/config/layout.hpp"
 
 namespace lethe {
@@ -16,13 +16,17 @@ class cluster_plan {
 
   schema::Config::Reader config() const { return config_.get(); }
   const cluster_layout& layout() const { return layout_; }
-  uint16_t engines() const { return config().getEngines().getCount(); }
+  /// How many there should be: what the file says, or the load asks for.
+  uint16_t engines() const { return engines_; }
+  scaling_rules scaling() const { return scaling_rules::of(config()); }
   /// One for each engine.
   std::vector<engine_place> places() const;
   bool knows_host(std::string_view name) const;
 
-  /// Another number of engines; refused if they find no place.
+  /// Another number of engines; refused if they find no place, and where the load decides.
   result<void> scale(uint16_t engines);
+  /// The load asks for another number, within its bounds; the file's stays.
+  void scale_by_load(uint16_t engines);
   /// The places are these, whatever the layout would say: an engine was drained by hand.
   void keep_only(std::vector<engine_place> places);
 
@@ -36,12 +40,15 @@ class cluster_plan {
                 std::string_view host) const;
 
  private:
-  cluster_plan(cluster_config config, cluster_layout layout, const machine& here)
-      : config_(std::move(config)), layout_(std::move(layout)), here_(here) {}
+  cluster_plan(cluster_config config, cluster_layout layout, uint16_t engines, const machine& here)
+      : config_(std::move(config)), layout_(std::move(layout)), here_(here), engines_(engines) {}
+
+  result<void> take(cluster_config next);
 
   cluster_config config_;
   cluster_layout layout_;
   machine here_;
+  uint16_t engines_;
   uint32_t version_ = 1;  // rises when engines must be replaced
   std::optional<std::vector<engine_place>> kept_;
 };

@@ -23,10 +23,11 @@ void fleet::enter(engine_instance& e, Phase phase, fleet_time now) {
   e.since = now;
 }
 
-void fleet::want(std::vector<engine_place> places, fleet_time now) {
+void fleet::want(std::vector<engine_place> places, fleet_time now, haste of_surplus) {
   if (leaving_) return;
   wanted_ = std::move(places);
-  assign(now);
+  assign(now, of_surplus);
+  if (of_surplus == haste::none) return;  // the load says so, and nobody has looked
   for (auto& [id, e] : engines_) {
     if (e.surplus || e.phase != Phase::PARKED) continue;
     e.failures.clear();
@@ -36,7 +37,7 @@ void fleet::want(std::vector<engine_place> places, fleet_time now) {
 }
 
 /// Gives each place an engine and calls the rest surplus. Those that serve are kept first.
-void fleet::assign(fleet_time now) {
+void fleet::assign(fleet_time now, haste of_surplus) {
   std::vector<engine_place> open = wanted_;
   std::vector<engine_instance*> all;
   for (auto& [id, e] : engines_) all.push_back(&e);
@@ -47,8 +48,10 @@ void fleet::assign(fleet_time now) {
   for (auto* e : all) {
     bool going = e->phase == Phase::DRAINING || e->phase == Phase::GONE;
     auto place = going ? open.end() : std::ranges::find(open, e->place);
+    bool was_wanted = !e->surplus;
     e->surplus = place == open.end();
     if (!e->surplus) open.erase(place);
+    if (was_wanted) e->patient = e->surplus && of_surplus == haste::none;
   }
   for (auto& place : open) {
     check(next_id_ < UINT16_MAX);
@@ -61,6 +64,7 @@ bool fleet::retire(uint16_t id, fleet_time now) {
   auto found = engines_.find(id);
   if (found == engines_.end() || found->second.surplus) return false;
   found->second.surplus = true;
+  found->second.patient = false;
   wanted_.erase(std::ranges::find(wanted_, found->second.place));
   (void)now;
   return true;
@@ -69,7 +73,11 @@ bool fleet::retire(uint16_t id, fleet_time now) {
 void fleet::leave(fleet_time now) {
   leaving_ = true;
   wanted_.clear();
-  assign(now);
+  assign(now, haste::drain_ms);
+  for (auto& [id, e] : engines_) {
+    if (e.patient) e.since = now;
+    e.patient = false;
+  }
 }
 
 void fleet::host_joined(const std::string& host) { hosts_[host] = presence::joined; }
@@ -156,7 +164,7 @@ std::vector<fleet_order> fleet::due(fleet_time now) {
     fleet_order order{
         .kind = fleet_order::what::kill, .id = id, .epoch = e.epoch, .host = e.place.host};
     bool serves = e.phase == Phase::READY;
-    bool late = (e.phase == Phase::DRAINING && now >= e.since + rules_.drain_ms) ||
+    bool late = (e.phase == Phase::DRAINING && !e.patient && now >= e.since + rules_.drain_ms) ||
                 ((e.phase == Phase::STARTING || e.phase == Phase::LOADING) &&
                  now >= e.since + rules_.start_ms);
     if (late) {

@@ -38,6 +38,7 @@ struct engine_instance {
   schema::Phase phase = schema::Phase::WAITING;
   uint32_t epoch = 0;
   bool surplus = false;             // nothing wants it any more
+  bool patient = false;             // surplus: what it runs may take as long as it takes
   fleet_time since = 0;             // of the phase
   fleet_time retry_at = 0;          // waiting: not before
   std::deque<fleet_time> failures;  // the recent ones
@@ -69,9 +70,12 @@ class fleet {
  public:
   explicit fleet(const fleet_rules& rules) : rules_(rules) {}
 
+  /// How long those have that become surplus: `drain_ms` where someone asks for it, all the time
+  /// they need where the load does.
+  enum class haste : uint8_t { drain_ms, none };
   /// Replaces what is wanted. Engines that stand where one is wanted stay; of those, a parked one
-  /// is tried anew, as if it had never failed: someone has looked.
-  void want(std::vector<engine_place> places, fleet_time now);
+  /// is tried anew if someone asks, as if it had never failed: someone has looked.
+  void want(std::vector<engine_place> places, fleet_time now, haste of_surplus = haste::drain_ms);
   /// One place less, and it is this engine that goes. False: there is no such engine.
   bool retire(uint16_t id, fleet_time now);
   /// Nothing is wanted, and nothing will be started again.
@@ -99,7 +103,7 @@ class fleet {
   bool settled() const;
 
  private:
-  void assign(fleet_time now);
+  void assign(fleet_time now, haste of_surplus);
   bool every_place_ready() const;
   void fail(engine_instance& e, const std::string& reason, fleet_time now);
   void enter(engine_instance& e, schema::Phase phase, fleet_time now);

@@ -52,6 +52,30 @@ void check_listeners(cluster_config& config) {
     config.refuse("listen.metrics", "{}", form);
 }
 
+void check_scaling(cluster_config& config) {
+  auto c = config.get();
+  auto s = c.getScaling();
+  if (s.getMost() == 0) return;
+  uint32_t least = s.getLeast() ? s.getLeast() : c.getEngines().getCount();
+  if (s.getMost() < least)
+    config.refuse("scaling.most", "is below {} ({})",
+                  s.getLeast() ? "scaling.least" : "engines.count", least);
+  if (c.getEngines().getPlacement() == schema::Placement::EXACT)
+    config.refuse(
+        "scaling.most",
+        "needs places for engines that come later: placement packed or spread, not exact");
+  if (s.getQueuedLow() >= s.getQueued())
+    config.refuse("scaling.queued_low", "must be below scaling.queued ({})", s.getQueued());
+  if (s.getPagesLow() >= s.getPages())
+    config.refuse("scaling.pages_low", "must be below scaling.pages ({})", s.getPages());
+  auto b = c.getBatching();
+  if (b.getQueue() < b.getRunning() + s.getQueued())
+    config.refuse("scaling.queued",
+                  "is never reached: an engine takes {} requests and runs {}; batching.queue must "
+                  "be {} or more",
+                  b.getQueue(), b.getRunning(), b.getRunning() + s.getQueued());
+}
+
 void check_numbers(cluster_config& config) {
   auto c = config.get();
   if (c.getHosts().size() > 1 && c.getTls().getFolder().size() == 0)
@@ -61,9 +85,7 @@ void check_numbers(cluster_config& config) {
   if (c.getHealth().getLostAfterMs() < 2 * c.getHealth().getHeartbeatMs())
     config.refuse("health.lost_after_ms", "must be at least two heartbeats ({} ms)",
                   2 * c.getHealth().getHeartbeatMs());
-  auto scaling = c.getScaling();
-  if (scaling.getMost() && scaling.getMost() < std::max<uint32_t>(1, scaling.getLeast()))
-    config.refuse("scaling.most", "is below scaling.least ({})", scaling.getLeast());
+  check_scaling(config);
   if (c.getBatching().getChunkTokens() > c.getBatching().getStepTokens() &&
       config.gives("batching.chunk_tokens"))
     config.refuse("batching.chunk_tokens", "is above step_tokens ({}): no step could hold a chunk",

@@ -115,19 +115,25 @@ void add_engine(cluster_layout& into, uint32_t engine, schema::Engines::Reader c
                           .host = hosts[i]});
 }
 
+/// The key that says how many engines there may be, and what it says.
+std::pair<const char*, uint32_t> engines_most(schema::Config::Reader c) {
+  if (uint32_t most = c.getScaling().getMost()) return {"scaling.most", most};
+  return {"engines.count", c.getEngines().getCount()};
+}
+
 void fill(cluster_config& config, cluster_layout& into) {
   auto e = config.get().getEngines();
+  auto [key, engines] = engines_most(config.get());
   bool spread = e.getPlacement() == schema::Placement::SPREAD;
   filler room(into.hosts, e.getThreads(), spread);
   uint32_t ranks = uint32_t(e.getTensor()) * e.getPipeline();
-  for (uint32_t engine = 0; engine < e.getCount(); ++engine) {
+  for (uint32_t engine = 0; engine < engines; ++engine) {
     auto hosts = room.place(ranks);
     if (!hosts)
-      return config.refuse("engines.count",
+      return config.refuse(key,
                            "too few devices: {} engines of {} x {} ranks need {}, and engine {} "
                            "finds no place; fewer engines, a smaller cut, or more hosts",
-                           e.getCount(), e.getTensor(), e.getPipeline(), ranks * e.getCount(),
-                           engine);
+                           engines, e.getTensor(), e.getPipeline(), ranks * engines, engine);
     add_engine(into, engine, e, *hosts);
   }
 }
@@ -195,7 +201,7 @@ void give_cores(cluster_config& config, cluster_layout& layout) {
     uint32_t need = count[i] * std::max(1u, asked);
     if (host.on_gpus() || need <= host.cores) continue;
     if (host.cores_given)
-      config.refuse(asked ? "engines.threads" : "engines.count",
+      config.refuse(asked ? "engines.threads" : engines_most(config.get()).first,
                     "too few devices: {} ranks of {} threads need {} cores, host {} has {}",
                     count[i], std::max(1u, asked), need, host.name, host.cores);
     else

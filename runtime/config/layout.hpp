@@ -40,8 +40,9 @@ struct cluster_layout {
   std::vector<std::string> notes;  // allowed, but worth knowing
 };
 
-/// Places every rank of `engines` engines, a pure function of its arguments. Problems are added
-/// to the config: a host named twice, too few devices, an unknown place.
+/// Places every rank of as many engines as there may be, a pure function of its arguments; where
+/// the load decides how many there are, the first of them are. Problems are added to the config:
+/// a host named twice, too few devices, an unknown place.
 cluster_layout lay_out(cluster_config& config, const machine& here);
 
 }  // namespace lethe

@@ -1,6 +1,8 @@
 // A cluster as its operator runs it: up, under load, scaled, changed, down.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/e2e/load.hpp"
 
 namespace lethe {
@@ -91,6 +93,43 @@ TEST(Cluster, GoesOnWhereNobodyReadsWhatItTells) {
   auto down = "timeout -k 1 20 " LETHE_PROGRAM " down --cluster " + file + " >/dev/null";
   EXPECT_EQ(std::system(down.c_str()), 0);
   running.join();
+}
+
+/// Waits until `lethe status --json` says all of this.
+bool status_says(const std::string& cluster, const std::vector<std::string>& all) {
+  auto until = test_clock::now() + std::chrono::seconds(30);
+  while (test_clock::now() < until) {
+    auto said = run_lethe({"status", "--json", "--cluster", cluster}).out;
+    if (std::ranges::all_of(all, [&](const auto& one) { return said.find(one) != said.npos; }))
+      return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
+
+TEST(Cluster, LoadBringsAnEngineAndItsEndTakesItAwayWithoutAFailedRequest) {
+  running_cluster c(
+      lab_config("[scaling]\nmost = 2\nqueued = 2\nhold_ms = 200\nidle_ms = "
+                 "500\n[health]\nheartbeat_ms = 50\n",
+                 "running = 2\n"));
+  ASSERT_TRUE(c.tells("ready: 1 of 1"));
+  load one(c.port("api"), 1, 12), many(c.port("api"), 12, 12);
+  EXPECT_TRUE(status_says(c.file, {"\"wanted\":2", " s ago 1 -> 2: "}));
+  EXPECT_TRUE(c.tells("ready: 2 of 2")) << c.errors();
+  many.end();
+  EXPECT_TRUE(status_says(c.file, {"\"wanted\":1", " 2 -> 1: "}));
+  one.end();
+  EXPECT_TRUE(c.tells("ready: 1 of 1"));
+  for (const auto* l : {&one, &many}) {
+    EXPECT_GT(l->seen.whole, 0u);
+    EXPECT_EQ(l->seen.retryable + l->seen.other, 0u) << c.errors();
+    EXPECT_EQ(l->seen.cut, 0u);
+  }
+  auto by_hand = run_lethe({"scale", "engines=2", "--cluster", c.file});
+  EXPECT_EQ(by_hand.exit_code, 1);
+  EXPECT_NE(by_hand.err.find("between 1 and 2 engines"), std::string::npos) << by_hand.err;
+  EXPECT_NE(run_lethe({"status", "--cluster", c.file}).out.find("1 to 2 by load; "),
+            std::string::npos);
 }
 
 TEST(Cluster, AnotherOfTheSameNameIsRefused) {

@@ -51,6 +51,61 @@ TEST(CommandTrace, FollowsARequestThroughSeparateProcesses) {
   }
 }
 
+/// The line of a replay that begins with `what`.
+std::string line_of(const std::string& text, const std::string& what) {
+  size_t at = text.find("\n" + what);
+  return at == text.npos ? "" : text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+}
+
+TEST(CommandTrace, ReplaysWhatARealClusterDidTheSameEveryTime) {
+  running_cluster c(
+      lab_config("[engines]\ncount = 2\nprocesses = \"separate\"\n[trace]\nmode = \"all\"\n"));
+  uint16_t port = c.port("api");
+  ASSERT_TRUE(c.tells("ready: 2 of 2", 120)) << c.errors();
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 6; ++i)
+    clients.emplace_back([port, i] {
+      http_ask(port, "/v1/completions", completion(8 + 4 * i, i % 2 ? R"(,"stream":true)" : ""));
+    });
+  for (auto& one : clients) one.join();
+  std::string file = c.folder() / "recording";
+  auto saved = [&] { return run_lethe({"trace", "save", file}).out; };
+  ASSERT_TRUE(says(saved(), "6 requests"));
+  ASSERT_TRUE(wait_for_release());
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the others' releases
+  ASSERT_TRUE(says(saved(), "6 requests"));
+  auto live = run_lethe({"trace", "replay"});
+  EXPECT_TRUE(says(live.out, "replaying 6 requests on 2 engines: ")) << live.out << live.err;
+  ASSERT_EQ(run_lethe({"down", "--now"}).exit_code, 0);
+
+  auto replay = run_lethe({"trace", "replay", file});
+  EXPECT_EQ(replay.exit_code, 0) << replay.out << replay.err;
+  EXPECT_TRUE(says(replay.out, "replaying 6 requests on 2 engines: ")) << replay.out;
+  EXPECT_EQ(line_of(replay.out, "other order"), "other order    0") << replay.out;
+  EXPECT_EQ(line_of(replay.out, "not replayed"), "not replayed   0") << replay.out;
+  EXPECT_EQ(line_of(replay.out, "not recorded"), "not recorded   0") << replay.out;
+  EXPECT_EQ(line_of(replay.out, "checks"), "checks         held after every message");
+  EXPECT_FALSE(says(replay.out, "gap")) << replay.out;
+  EXPECT_EQ(run_lethe({"trace", "replay", "--from", file}).out, replay.out);
+}
+
+TEST(CommandTrace, ARecordingThatIsNoneOrCutOffIsNotReplayed) {
+  scratch_folder folder;
+  auto refused = [&](const std::string& content, const std::string& why) {
+    auto ran = run_lethe({"trace", "replay", folder.write("x", content)});
+    EXPECT_EQ(ran.exit_code, 1);
+    EXPECT_TRUE(says(ran.err, why)) << ran.err;
+    EXPECT_EQ(ran.error_lines(), 1u);
+    EXPECT_EQ(ran.out, "");
+  };
+  refused("what is this", "no recording; `lethe trace save FILE` makes one");
+  refused("LetheTr2" + std::string(64, '\0'), "no recording");
+  refused("LetheTr1" + std::string("\0\0\0\0\xff\0\0\0", 8), "no recording");
+  auto none = run_lethe({"trace", "replay", folder / "none"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_EQ(none.error_lines(), 1u);
+}
+
 TEST(CommandTrace, ACorruptRecordingOrAWrongIdIsOneClearLine) {
   scratch_folder folder;
   auto none = run_lethe({"trace", "list", "--from", folder.write("x", "what is this")});

@@ -1,12 +1,8 @@
 #pragma once
 
-#include <caf/scheduler/test_coordinator.hpp>
 #include <list>
 
-#include "actors/cluster/directory.hpp"
-#include "actors/cluster/scheduler.hpp"
-#include "tests/sim/sim_client.hpp"
-#include "tests/sim/sim_house.hpp"
+#include "actors/sim/stage.hpp"
 
 namespace lethe::sim {
 
@@ -54,67 +50,48 @@ class world {
   bool pick();
   void run_first();
   void describe(caf::scheduled_actor& who);
-  void meet(caf::scheduled_actor& who);
-  uint64_t now_us() const;
-  void advance(uint64_t us);
-  bool good() const { return facts_.violation.empty(); }
+  bool good() const { return on_.good(); }
   template <class Done>
   void until(const char* what, uint64_t within_ms, Done&& done);
-  // world_checks.cpp
-  void check_step();
-  void check_admission();
-  void check_drains();
   bool converged();
   std::string state() const;
-  bool empty();
-  void check_arenas_are_zero();
   // world_storm.cpp: what happens to the cluster
   cluster_config draw_config(bool first);
   void storm();
   void do_something();
   void one_fault();
-  void order(std::function<void(schema::ControlAsk::Builder)> fill);
   void ask(uint64_t requests);
   void join(host& h);
   void kill(host& h);
-  std::vector<sim_core*> living_cores() const;
+  // world_scaling.cpp: engines by load
+  std::string draw_scaling();
+  void breathe();
+  void fill_up(uint64_t requests);
+  uint64_t capacity() const;
   void calm();
   void probe();
   void down();
   void end_actors();
 
-  const admission& desk() const;
-  const fleet& known_fleet() const;
-  client_state& face_state() const;
-
   run_options options_;
-  ledger facts_;
-  next_token words_;
-  uint64_t arenas_before_;
-  std::unique_ptr<tracer> trace_;
-  std::unique_ptr<caf::actor_system_config> config_;
-  std::unique_ptr<caf::actor_system> sys_;
-  caf::scheduler::test_coordinator* jobs_ = nullptr;
+  stage on_;
+  ledger& facts_ = on_.facts;
   std::vector<held_back> held_;
-  std::string running_;  // name of the actor that has the message in hand
-  std::set<caf::actor_id> requests_alive_, met_;
-  scheduler_actor scheduler_;
-  directory_actor directory_;
-  face_actor face_;
   std::list<host> hosts_;
   engine_size size_;
-  uint32_t context_ = 96, hosts_max_ = 0, page_tokens_ = 8, running_max_ = 4, queue_max_ = 12;
-  bool told_down_ = false;
-  std::map<uint16_t, uint64_t> idle_since_ms_;  // of drained engines: last seen busy
+  uint32_t context_ = 96, hosts_max_ = 0, page_tokens_ = 8, running_max_ = 4, queue_max_ = 12,
+           queued_max_ = 4;
   run_report report_;
 };
 
-template <class State, class Handle>
-State& state_of(const Handle& actor) {
-  auto* at = dynamic_cast<typename Handle::template stateful_pointer<State>>(
-      caf::actor_cast<caf::abstract_actor*>(actor));
-  check(at != nullptr);
-  return at->state;
+template <class Done>
+void world::until(const char* what, uint64_t within_ms, Done&& done) {
+  uint64_t last = on_.now_us() + within_ms * 1000;
+  while (good() && !done()) {
+    step();
+    if (on_.now_us() > last)
+      facts_.violated("{} within {} ms of virtual time; {}", what, within_ms, state());
+  }
 }
 
 }  // namespace lethe::sim

@@ -25,11 +25,14 @@ cluster_config world::draw_config(bool first) {
     toml += fmt::format("[[hosts]]\nname = \"h{}\"\nport = {}\ncores = 4\n", i, 7000 + i);
   toml += fmt::format("[engines]\ncount = {}\nthreads = 1\nplacement = \"{}\"\n",
                       chance.between(1, 3), first || chance.once_in(2) ? "spread" : "packed");
+  std::string scaled = chance.once_in(2) ? draw_scaling() : "";
+  uint64_t queue = first ? queue_max_ : chance.between(4, 24);
+  if (!scaled.empty()) queue = running_max_ + queued_max_ + chance.between(2, 8);
   toml += fmt::format(
       "[batching]\npage_tokens = {}\nstep_tokens = {}\nchunk_tokens = {}\nrunning = {}\nqueue = "
       "{}\n",
-      page_tokens_, chance.between(8, 48), chance.between(4, 32), running_max_,
-      first ? queue_max_ : chance.between(4, 24));
+      page_tokens_, chance.between(8, 48), chance.between(4, 32), running_max_, queue);
+  toml += scaled;
   toml += "[health]\nrestart_ms = 20\nrestart_max_ms = 500\nrestarts = 1000\ndrain_ms = 3000\n";
   auto config = cluster_config::parse(toml, "sim.toml");
   for (const auto& problem : config.problems()) facts_.violated("config: {}", problem);
@@ -37,18 +40,14 @@ cluster_config world::draw_config(bool first) {
 }
 
 void world::join(host& h) {
-  h.house = std::make_shared<sim_house>(*sys_, facts_, trace_.get(), size_);
-  supervisor_setup setup{.host = h.name,
-                         .has = {.cores = 4, .memory = uint64_t{1} << 34},
-                         .house = h.house,
-                         .trace = trace_.get()};
-  h.supervisor = sys_->spawn(supervisor, setup, directory_);
+  h.house = std::make_shared<sim_house>(*on_.sys, facts_, on_.trace.get(), size_);
+  h.supervisor = on_.join(h.name, h.house);
   h.up = true;
   // With its supervisor goes the whole host, and comes back later.
   h.supervisor->attach_functor([this, &h, house = h.house] {
     house->die();
     h.up = false;
-    h.rejoins_ms = now_us() / 1000 + (facts_.stormy ? facts_.chance.between(20, 1500) : 0);
+    h.rejoins_ms = on_.now_us() / 1000 + (facts_.stormy ? facts_.chance.between(20, 1500) : 0);
   });
 }
 
@@ -58,30 +57,16 @@ void world::kill(host& h) {
   caf::anon_send_exit(h.supervisor, caf::exit_reason::kill);
 }
 
-void world::order(std::function<void(schema::ControlAsk::Builder)> fill) {
-  clerk by(trace_.get(), actor_kind::face);
-  caf::anon_send(directory_, by.write<schema::ControlAsk>(0, fill));
-}
-
 void world::ask(uint64_t requests) {
   for (; requests > 0; --requests)
-    face_state().wishes.push_back(draw_wish(facts_.chance, words_, context_));
-  caf::anon_send(face_, stirred::value);
-}
-
-std::vector<sim_core*> world::living_cores() const {
-  std::map<std::pair<uint16_t, uint32_t>, sim_core*> by_name;  // addresses do not repeat
-  for (auto* core : facts_.cores)
-    if (!core->dead) by_name[{core->slot, core->epoch}] = core;
-  std::vector<sim_core*> all;
-  for (auto& [name, core] : by_name) all.push_back(core);
-  return all;
+    on_.face_state().wishes.push_back(draw_wish(facts_.chance, on_.words, context_));
+  caf::anon_send(on_.face, stirred::value);
 }
 
 void world::one_fault() {
   auto& chance = facts_.chance;
   auto& h = chance.one_of(hosts_);
-  auto cores = living_cores();
+  auto cores = on_.living_cores();
   switch (chance.below(7)) {
     case 0: {
       auto running = h.up ? h.house->running() : std::vector<uint16_t>();
@@ -118,18 +103,18 @@ void world::do_something() {
     case 0:
     case 1: {
       uint16_t engines = uint16_t(chance.between(1, 4));
-      return order([=](schema::ControlAsk::Builder b) { b.setScale(engines); });
+      return on_.order([=](schema::ControlAsk::Builder b) { b.setScale(engines); });
     }
     case 2: {
       std::vector<uint16_t> ids;
-      for (const auto& [id, e] : known_fleet().engines()) ids.push_back(id);
+      for (const auto& [id, e] : on_.known_fleet().engines()) ids.push_back(id);
       if (ids.empty()) return;
       uint16_t id = chance.one_of(ids);
-      return order([=](schema::ControlAsk::Builder b) { b.setDrain(id); });
+      return on_.order([=](schema::ControlAsk::Builder b) { b.setDrain(id); });
     }
     case 3: {
       auto next = draw_config(false);
-      return order([&](schema::ControlAsk::Builder b) { b.initApply().setConfig(next.get()); });
+      return on_.order([&](schema::ControlAsk::Builder b) { b.initApply().setConfig(next.get()); });
     }
     case 4:
       return ask(chance.between(10, 40));  // more than there is room for
@@ -143,15 +128,15 @@ void world::do_something() {
 void world::storm() {
   auto& chance = facts_.chance;
   facts_.stormy = true;
-  uint64_t next = 0, deadline = now_us() + 600'000'000;
+  uint64_t next = 0, deadline = on_.now_us() + 600'000'000;
   while (good() && (report_.messages < messages_least || sum(facts_.faults) < faults_least)) {
     if (report_.steps >= next) {
-      if (face_state().open() < 6) ask(chance.between(2, 8));
+      if (on_.face_state().open() < 6) ask(chance.between(2, 8));
       if (report_.steps > 200) do_something();
       next = report_.steps + chance.between(20, 400);
     }
     step();
-    if (now_us() > deadline) facts_.violated("nothing much happens in ten minutes");
+    if (on_.now_us() > deadline) facts_.violated("nothing much happens in ten minutes");
   }
 }
 

@@ -157,6 +157,29 @@ TEST(ConfigCheck, NumbersThatContradictEachOther) {
   refuses(model_line + "[engines]\nranks=[\"a\"]\n", {"engines.ranks", "exact"});
 }
 
+TEST(ConfigCheck, ScalingByLoadHasBoundsThatFitAndThresholdsThatCanBeReached) {
+  auto scaled = [](const std::string& more) { return model_line + "[scaling]\nmost=2\n" + more; };
+  EXPECT_TRUE(check(scaled("least=2\n")).good());
+  EXPECT_TRUE(check(scaled("queued=2\nqueued_low=1\npages=41\n")).good());
+  refuses(scaled("queued=2\nqueued_low=2\n"), {"scaling.queued_low", "scaling.queued (2)"});
+  refuses(scaled("pages=40\n"), {"scaling.pages_low", "scaling.pages (40)"});
+  refuses(scaled("[engines]\ncount=3\n"), {"scaling.most", "engines.count (3)"});
+  EXPECT_TRUE(check(scaled("least=1\n[engines]\ncount=3\n")).good());
+  EXPECT_TRUE(check(scaled("[batching]\nqueue=12\nrunning=4\n")).good());
+  refuses(scaled("[batching]\nqueue=11\nrunning=4\n"), {"scaling.queued", "12 or more"});
+  refuses(scaled("[engines]\nplacement=\"exact\"\nranks=[\"local\"]\n"), {"scaling.most", "exact"});
+  std::string host = "[[hosts]]\nname=\"a\"\n";
+  EXPECT_TRUE(check(scaled(host + "cores=2\n")).good());
+  refuses(scaled(host + "cores=1\n"), {"scaling.most: too few devices"});
+}
+
+TEST(ConfigCheck, WhereTheLoadDecidesEachEngineHasThePlaceAndThreadsThatItKeeps) {
+  auto c = check(model_line + "[scaling]\nmost=4\n");
+  ASSERT_TRUE(c.good()) << problems(c);
+  EXPECT_EQ(places(c), "0.0.0@local 1.0.0@local 2.0.0@local 3.0.0@local ");
+  for (const auto& r : c.layout.ranks) EXPECT_EQ(r.threads, 2u);
+}
+
 TEST(ConfigCheck, EveryFileThatWeShipIsAccepted) {
   size_t seen = 0;
   for (const auto& file : std::filesystem::directory_iterator(LETHE_SOURCE_DIR "/configs")) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tests/sim/sim_engine.hpp"
+#include "actors/sim/sim_engine.hpp"
 
 namespace lethe::sim {
 

@@ -1,7 +1,7 @@
-#include "tests/sim/sim_client.hpp"
+#include "actors/sim/sim_client.hpp"
 
+#include "actors/sim/expected_answer.hpp"
 #include "runtime/bhttp/request.hpp"
-#include "tests/sim/expected_answer.hpp"
 
 namespace lethe::sim {
 
@@ -17,6 +17,18 @@ std::string body_of(const wish& w, const std::string& model) {
   return fmt::format(
       R"({{"model":"{}","prompt":[{}],"max_tokens":{},"n":{},"stream":{},"temperature":0}})", model,
       ids, w.max_tokens, w.choices, w.stream);
+}
+
+sealed_request sealed_body(const std::string& body, const node_public& node, uint32_t epoch) {
+  std::pmr::string plain;
+  bhttp_field type{"content-type", "application/json"};
+  auto written = write_request(
+      {.authority = "lethe", .path = "/v1/completions", .fields = {&type, 1}, .content = body},
+      plain);
+  check(bool(written));
+  auto sealed = seal_request(as_bytes(plain), {&node, 1}, epoch, {});
+  check(bool(sealed));
+  return *std::move(sealed);
 }
 
 }  // namespace
@@ -45,7 +57,7 @@ void client_state::begin(face_actor::stateful_pointer<client_state> self, ledger
                          scheduler_actor scheduler, directory_actor directory, tracer* trace) {
   self_ = self;
   facts_ = facts;
-  words_ = std::make_unique<next_token>(*facts->model);
+  words_ = std::make_unique<next_token>(*facts->model, facts->stop_once_in);
   clerk_ = clerk(trace, actor_kind::face);
   scheduler_ = std::move(scheduler);
   directory_ = std::move(directory);
@@ -75,6 +87,7 @@ void client_state::on_tick() {
 void client_state::start_wishes() {
   for (; !wishes.empty(); wishes.pop_front()) {
     uint64_t id = ++asked_;
+    if (wishes.front().id != 0) id = wishes.front().id;
     auto& x = open_[id];
     x.what = std::move(wishes.front());
     self_->send(scheduler_, clerk_.write<schema::Place>(
@@ -124,24 +137,26 @@ void client_state::seal(uint64_t id, exchange& x, schema::Placed::At::Reader at)
   latest = at.getEpoch();
   auto node = node_public::from_bytes(bytes_of(at.getNode()));
   if (!node) return facts_->violated("request {}: no key to seal to", id);
-  std::pmr::string plain;
   std::string body = body_of(x.what, facts_->model->name);
-  bhttp_field type{"content-type", "application/json"};
-  auto written = write_request(
-      {.authority = "lethe", .path = "/v1/completions", .fields = {&type, 1}, .content = body},
-      plain);
-  check(bool(written));
-  auto sealed = seal_request(as_bytes(plain), {&*node, 1}, at.getEpoch(), {});
-  check(bool(sealed));
+  std::optional<sealed_request> sealed;
+  auto submit = [&] {
+    sealed = sealed_body(body, *node, at.getEpoch());
+    return clerk_.write<schema::Submit>(id, [&](schema::Submit::Builder b) {
+      b.setRequest(id);
+      b.setEngine(at.getEngine());
+      b.setEpoch(at.getEpoch());
+      b.setSealed(data_of(sealed->message));
+    });
+  };
+  auto message = submit();
+  if (size_t bytes = message.frame.size(); bytes < x.what.sealed_bytes) {
+    body.append(x.what.sealed_bytes - bytes, ' ');
+    message = submit();
+  }
   x.epoch = at.getEpoch();
   x.opener.emplace(std::move(sealed->answer));
   x.reader.emplace(std::pmr::get_default_resource());
-  self_->send(scheduler_, clerk_.write<schema::Submit>(id, [&](schema::Submit::Builder b) {
-    b.setRequest(id);
-    b.setEngine(at.getEngine());
-    b.setEpoch(at.getEpoch());
-    b.setSealed(data_of(sealed->message));
-  }));
+  self_->send(scheduler_, message);
   leave_now(id, x, 1);
 }
 

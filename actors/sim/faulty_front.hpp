@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/cluster/messages.hpp"
-#include "tests/sim/ledger.hpp"
+#include "actors/sim/ledger.hpp"
 
 namespace lethe::sim {
 

@@ -4,7 +4,7 @@
 
 #include "actors/cluster/engine_actor.hpp"
 #include "actors/cluster/supervisor.hpp"
-#include "tests/sim/sim_engine.hpp"
+#include "actors/sim/sim_engine.hpp"
 
 namespace lethe::sim {
 

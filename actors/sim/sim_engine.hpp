@@ -4,15 +4,16 @@
 #include <deque>
 
 #include "actors/cluster/request_actor.hpp"
+#include "actors/sim/ledger.hpp"
 #include "runtime/batch/step_loop.hpp"
-#include "tests/sim/ledger.hpp"
 
 namespace lethe::sim {
 
 /// What a token history is followed by: a pure function, so that clients know the right answer.
 class next_token {
  public:
-  explicit next_token(const served_model& model);
+  /// One token in `stop_once_in` ends an answer; 0: none.
+  next_token(const served_model& model, uint64_t stop_once_in);
   uint32_t after(std::span<const uint32_t> history) const;
   /// Ids that may stand in a prompt.
   const std::vector<uint32_t>& plain() const { return plain_; }
@@ -20,6 +21,7 @@ class next_token {
  private:
   std::vector<uint32_t> plain_;
   uint32_t stop_;
+  uint64_t stop_once_in_;
 };
 
 /// Stands for a grid: its pages hold token ids, and logits follow from what it reads there. So a
@@ -78,7 +80,7 @@ class sim_engine final : public engine {
   result<void> submit(request& r) override;
   void stop(request& r, uint32_t choice) override;
   void cancel(request& r) override;
-  engine_numbers numbers() const override { return core_->loop.board.numbers(); }
+  engine_numbers numbers() const override;
   const engine_config& config() const override { return core_->config; }
   const grid& ranks() const override;
   bytes_view step_bytes() const override { return core_->loop.buffers().bytes(); }

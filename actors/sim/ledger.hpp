@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "actors/sim/dice.hpp"
 #include "runtime/arena/arena.hpp"
 #include "runtime/serve/served_model.hpp"
-#include "tests/sim/dice.hpp"
 
 namespace lethe::sim {
 
@@ -19,11 +19,14 @@ enum class bug : uint8_t {
   lost_completion,
   arena_outlives_request,
   stale_epoch,
-  stuck_drain
+  stuck_drain,
+  load_unseen,
+  load_forever,
+  killed_draining
 };
 inline constexpr std::array bug_names{
-    "none",        "page_freed_twice", "lost_completion", "arena_outlives_request",
-    "stale_epoch", "stuck_drain"};
+    "none",        "page_freed_twice", "lost_completion", "arena_outlives_request", "stale_epoch",
+    "stuck_drain", "load_unseen",      "load_forever",    "killed_draining"};
 
 /// What is done to a cluster.
 enum class fault : uint8_t {
@@ -51,12 +54,13 @@ class sim_core;
 
 /// What a run knows beside its actors.
 struct ledger {
-  ledger(uint64_t seed, bug with, std::shared_ptr<const served_model> m)
-      : chance(seed), planted(with), model(std::move(m)) {}
+  ledger(uint64_t seed, bug with, std::shared_ptr<const served_model> m, uint64_t stops)
+      : chance(seed), planted(with), model(std::move(m)), stop_once_in(stops) {}
 
   dice chance;
   bug planted;
   std::shared_ptr<const served_model> model;
+  uint64_t stop_once_in;  // tokens; 0: never
 
   /// The first thing that was not as it must be; the run ends with it.
   std::string violation;

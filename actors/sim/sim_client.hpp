@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "actors/cluster/clerk.hpp"
+#include "actors/sim/sim_engine.hpp"
 #include "runtime/bhttp/response_reader.hpp"
 #include "runtime/crypto/node_seal.hpp"
-#include "tests/sim/sim_engine.hpp"
 
 namespace lethe::sim {
 
@@ -14,6 +14,8 @@ namespace lethe::sim {
 struct wish {
   enum class what : uint8_t { good, no_json, too_long };
   what kind = what::good;
+  uint64_t id = 0;          // 0: the next number
+  size_t sealed_bytes = 0;  // of the message that carries it, made up by blanks; 0: as it comes
   std::vector<uint32_t> prompt;
   uint32_t max_tokens = 8, choices = 1;
   bool stream = true;

@@ -1,6 +1,6 @@
-#include "tests/sim/sim_house.hpp"
+#include "actors/sim/sim_house.hpp"
 
-#include "tests/sim/faulty_front.hpp"
+#include "actors/sim/faulty_front.hpp"
 
 namespace lethe::sim {
 

@@ -1,4 +1,4 @@
-#include "tests/sim/expected_answer.hpp"
+#include "actors/sim/expected_answer.hpp"
 
 #include <simdjson.h>
 

@@ -1,13 +1,14 @@
-#include "tests/sim/sim_engine.hpp"
+#include "actors/sim/sim_engine.hpp"
 
 #include <algorithm>
 
 #include "actors/cluster/messages.hpp"
-#include "tests/sim/page_check.hpp"
+#include "actors/sim/page_check.hpp"
 
 namespace lethe::sim {
 
-next_token::next_token(const served_model& model) : stop_(model.stop_ids.front()) {
+next_token::next_token(const served_model& model, uint64_t stop_once_in)
+    : stop_(model.stop_ids.front()), stop_once_in_(stop_once_in) {
   const auto& words = model.words;
   for (uint32_t id = 0; id < model.model.shape().vocab; ++id) {
     auto text = words.token_bytes(id);
@@ -23,14 +24,15 @@ uint32_t next_token::after(std::span<const uint32_t> history) const {
   uint64_t hash = 0xcbf29ce484222325;
   for (uint32_t id : history) hash = (hash ^ id) * 0x100000001b3;
   hash ^= hash >> 29;
-  return hash % 64 == 0 ? stop_ : plain_[(hash >> 6) % plain_.size()];
+  bool stops = stop_once_in_ > 0 && hash % stop_once_in_ == 0;
+  return stops ? stop_ : plain_[(hash >> 6) % plain_.size()];
 }
 
 sim_ranks::sim_ranks(ledger& facts, const planner_config& c, uint32_t vocab)
     : facts_(facts),
       page_tokens_(c.page_tokens),
       vocab_(vocab),
-      next_(*facts.model),
+      next_(*facts.model, facts.stop_once_in),
       cells_(size_t{c.pages} * c.page_tokens, 0) {}
 
 void sim_ranks::submit(const step_plan& plan, const step_data& data) {
@@ -166,6 +168,14 @@ std::unique_ptr<sim_engine> sim_engine::make(caf::actor_system& sys, ledger& fac
 sim_engine::~sim_engine() {
   core_->finish();
   caf::anon_send_exit(core_->stepper, caf::exit_reason::user_shutdown);
+}
+
+engine_numbers sim_engine::numbers() const {
+  auto n = core_->loop.board.numbers();
+  auto planted = core_->facts.planted;
+  if (planted == bug::load_unseen) n.queued = n.pages_reserved = 0;
+  if (planted == bug::load_forever) n.queued += 1;
+  return n;
 }
 
 result<void> sim_engine::fits(const request& r) const {

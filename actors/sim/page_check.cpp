@@ -1,4 +1,4 @@
-#include "tests/sim/page_check.hpp"
+#include "actors/sim/page_check.hpp"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "tests/sim/faulty_front.hpp"
+#include "actors/sim/faulty_front.hpp"
 
 #include "actors/cluster/clerk.hpp"
 
