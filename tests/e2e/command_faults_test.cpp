@@ -181,7 +181,7 @@ TEST(Parking, AnEngineThatCannotStartIsTriedThenParkedAndTheOtherServes) {
   running_cluster c(
       "profile = \"lab\"\n[model]\npath = \"" + (folder / "tiny") +
       "\"\n[listen]\napi = \"127.0.0.1:0\"\n[batching]\nkv_memory = \"16 MiB\"\n"
-      "[engines]\ncount = 2\nprocesses = \"separate\"\n[health]\nrestart_ms = 300\nrestarts = 3\n");
+      "[engines]\ncount = 2\nprocesses = \"separate\"\n[health]\nrestart_ms = 150\nrestarts = 3\n");
   ASSERT_TRUE(c.tells("ready: 2 of 2")) << c.errors();
   std::filesystem::rename(weights, weights + ".good");
   std::ofstream(weights) << "garbage";
@@ -200,8 +200,8 @@ TEST(Parking, AnEngineThatCannotStartIsTriedThenParkedAndTheOtherServes) {
   EXPECT_TRUE(says(run_lethe({"status", "--cluster", c.file}).out, parked.reason));
   auto starts = starts_of(c, victim.id);
   ASSERT_GE(starts.size(), 3u) << c.errors();
-  // The waits double: 300 ms, 600 ms, 1200 ms; status is looked at every 50 ms.
-  EXPECT_GT(starts[starts.size() - 1] - starts[starts.size() - 2], 1.1) << c.errors();
+  // The waits double: 150 ms, 300 ms, 600 ms; status is looked at every 50 ms.
+  EXPECT_GT(starts[starts.size() - 1] - starts[starts.size() - 2], 0.5) << c.errors();
   // Parked again if nobody mended it; then serving.
   auto again = run_lethe({"scale", "engines=2", "--cluster", c.file});
   EXPECT_EQ(again.exit_code, 1);
