@@ -117,6 +117,8 @@ void request_state::release(schema::Outcome outcome) {
     b.setTotalUs((now - begun_ns_) / 1000);
   }));
   call_.reset();
+  // An actor that is watched remembers its watchers, and their memory with them, for all its life.
+  self_->demonitor(engine_.address());
   self_->quit();
 }
 

@@ -1,5 +1,5 @@
 // A cluster that forgets does not grow: what each process holds after its first 500 requests is
-// what it holds at the end. LETHE_MEMORY_REQUESTS says how many (default 2,000; nightly 10,000).
+// what it holds at the end. LETHE_MEMORY_REQUESTS says how many (default 3,000; nightly 10,000).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@ constexpr double growth_max = 0.02;
 
 uint32_t requests_asked() {
   const char* asked = std::getenv("LETHE_MEMORY_REQUESTS");
-  return asked ? uint32_t(std::atoi(asked)) : 2'000;
+  return asked ? uint32_t(std::atoi(asked)) : 3'000;
 }
 
 /// Bytes of a process that are in memory; 0: there is none.
@@ -38,8 +38,9 @@ struct told {
 bool ask_and_leave(uint16_t port, const std::string& body) {
   int fd = connect_to(port);
   if (fd < 0) return false;
-  std::string text = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " +
-                     std::to_string(body.size()) + "\r\n\r\n" + body;
+  std::string text =
+      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) +
+      "\r\n\r\n" + body;
   std::string all;
   char part[4096];
   bool sent = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL) == ssize_t(text.size());
@@ -107,8 +108,7 @@ void serve(uint16_t port, uint32_t first, uint32_t last, told& t) {
 
 uint64_t number_of(const json_answer& json, const char* field) {
   uint64_t sum = 0;
-  for (auto e : json.root["engines"].get_array())
-    sum += e[field].get_uint64().value_unsafe();
+  for (auto e : json.root["engines"].get_array()) sum += e[field].get_uint64().value_unsafe();
   return sum;
 }
 
@@ -134,12 +134,18 @@ std::string config_of(const std::string& engines) {
          engines;
 }
 
-TEST(Memory, StaysAsItWasAfterTheFirstRequests) {
+class Memory : public ::testing::Test {
+ protected:
+  void SetUp() override {
 #ifdef LETHE_SANITIZED
-  GTEST_SKIP() << "a sanitizer keeps what is freed";
+    GTEST_SKIP() << "a sanitizer keeps what is freed";
 #endif
-  running_cluster c(config_of("[engines]\ncount = 2\nprocesses = \"separate\"\n"));
-  ASSERT_TRUE(c.tells("ready: 2 of 2")) << c.errors();
+  }
+};
+
+void expect_flat(const std::string& engines, size_t processes) {
+  running_cluster c(config_of(engines));
+  ASSERT_TRUE(c.tells("ready: ")) << c.errors();
   uint16_t api = c.port("api");
   uint32_t requests = requests_asked();
   ASSERT_GT(requests, first_requests);
@@ -148,7 +154,7 @@ TEST(Memory, StaysAsItWasAfterTheFirstRequests) {
   auto before = settled(c);
   serve(api, first_requests, requests, t);
   auto after = settled(c);
-  ASSERT_EQ(before.size(), 3u) << c.errors();
+  EXPECT_EQ(before.size(), processes) << c.errors();
   for (auto [pid, bytes] : before) {
     double grew = growth(bytes, after[pid]);
     std::printf("%s: %.2f MiB after %u requests, %.2f MiB after %u: %+.2f %%\n",
@@ -162,6 +168,78 @@ TEST(Memory, StaysAsItWasAfterTheFirstRequests) {
   EXPECT_GE(t.refused, requests / 4);
   EXPECT_EQ(run_lethe({"down", "--cluster", c.file}).exit_code, 0);
   EXPECT_EQ(c.wait(), 0) << c.errors();
+}
+
+TEST_F(Memory, OfEveryProcessStaysAsItWasAfterTheFirstRequests) {
+  expect_flat("[engines]\ncount = 2\nprocesses = \"separate\"\n", 3);
+}
+
+TEST_F(Memory, OfOneProcessWithEverythingInItStaysSo) {
+  expect_flat("[engines]\nprocesses = \"shared\"\n", 1);
+}
+
+/// A process of an engine's size that keeps `kept` bytes of each request.
+class hoarder {
+ public:
+  explicit hoarder(size_t kept) {
+    if (::pipe(to_) != 0 || ::pipe(from_) != 0) return;
+    pid = ::fork();
+    if (pid == 0) serve(kept);
+  }
+  ~hoarder() {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    for (int fd : {to_[0], to_[1], from_[0], from_[1]}) ::close(fd);
+  }
+  /// False: it broke.
+  bool ask(uint32_t requests) {
+    char done = 0;
+    return ::write(to_[1], &requests, sizeof requests) == sizeof requests &&
+           ::read(from_[0], &done, 1) == 1;
+  }
+  pid_t pid = -1;
+
+ private:
+  [[noreturn]] void serve(size_t kept) {
+    constexpr size_t own = size_t{48} << 20;
+    std::fill_n(static_cast<volatile char*>(std::malloc(own)), own, 'o');
+    uint32_t requests = 0;
+    while (::read(to_[0], &requests, sizeof requests) == sizeof requests) {
+      for (uint32_t i = 0; i < requests; ++i) {
+        std::vector<char> answered(64 << 10, 'a');
+        if (kept > 0) std::fill_n(static_cast<volatile char*>(std::malloc(kept)), kept, 'k');
+      }
+      if (::write(from_[1], "d", 1) != 1) break;
+    }
+    ::_exit(0);
+  }
+  int to_[2], from_[2];
+};
+
+double growth_of(hoarder& h, uint32_t requests) {
+  if (!h.ask(first_requests)) return 0;
+  uint64_t before = resident_bytes(h.pid);
+  return h.ask(requests) ? growth(before, resident_bytes(h.pid)) : 0;
+}
+
+// As many as one of two engines gets between the first requests and the default's end.
+constexpr uint32_t share = 2'500 / 2;
+
+TEST_F(Memory, AnEngineThatKeptAKilobyteOfEachRequestWouldBeFound) {
+  hoarder h(1024);
+  EXPECT_GT(growth_of(h, share), growth_max);
+}
+
+TEST_F(Memory, AnEngineThatKeepsNothingIsNotAccused) {
+  hoarder h(0);
+  ASSERT_TRUE(h.ask(1));
+  double grew = growth_of(h, share);
+  EXPECT_LE(grew, growth_max);
+  EXPECT_GT(resident_bytes(h.pid), size_t{48} << 20);
+}
+
+TEST_F(Memory, AProcessThatIsGoneIsNotFlat) {
+  EXPECT_GT(growth(1 << 20, resident_bytes(-1)), growth_max);
 }
 
 }  // namespace
