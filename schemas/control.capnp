@@ -46,6 +46,7 @@ struct Status {
   engines @7 :List(EngineStatus);
   listeners @8 :List(Listener);
   counts @9 :Messages.Counts;
+  measures @10 :Messages.Measures;
 }
 
 struct HostStatus {

@@ -245,6 +245,7 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
   b.setWanted(uint16_t(fleet_->wanted().size()));
   b.setLeaving(fleet_->leaving());
   b.setCounts(loads.getCounts());
+  b.setMeasures(loads.getMeasures());
   const auto& listed = plan_->layout().hosts;
   auto hosts = b.initHosts(uint32_t(listed.size()));
   for (uint32_t i = 0; i < listed.size(); ++i) {

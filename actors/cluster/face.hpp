@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "actors/cluster/clerk.hpp"
+#include "actors/cluster/face_pages.hpp"
 #include "actors/cluster/face_queue.hpp"
 #include "runtime/api/api_error.hpp"
 #include "runtime/bhttp/response_reader.hpp"
@@ -64,6 +65,7 @@ class face_state {
   face_actor::stateful_pointer<face_state> self_ = nullptr;
   face_setup setup_;
   clerk clerk_;
+  metrics_gate gate_;
   http_server* server_ = nullptr;  // known with its first request
   scheduler_actor scheduler_;
   directory_actor directory_;
