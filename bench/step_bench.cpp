@@ -176,13 +176,13 @@ std::string alone(engine& e, const served_model& m, const std::string& prompt, u
   auto made = request::make(size_t{64} << 20);
   check(bool(made));
   request& r = **made;
-  auto ids = m.words.encode(prompt, {});
+  auto ids = m.words.encode(prompt, {}, std::pmr::get_default_resource());
   check(bool(ids));
   uint32_t vocab = m.model.shape().vocab;
   check(bool(r.ask({.prompt = *ids, .max_tokens = tokens, .how = {.temperature = 0}}, vocab)));
   check(bool(e.submit(r)));
   while (!r.gone()) r.wait(r.events());
-  std::string text(m.words.decode(r.choice(0).ids, true));
+  std::string text(m.words.decode(r.choice(0).ids, true, r.memory()));
   r.forget();
   return text;
 }

@@ -135,6 +135,7 @@ class request {
   uint32_t max_tokens_ = 0, choices_ = 0;
   bool wants_prompt_logprobs_ = false;
   request_times times_;
+  bool telling_ = false;  // the step loop has yet to publish a change
   std::atomic<uint32_t> events_{0};
   std::shared_ptr<request_watcher> watcher_;
 };

@@ -5,6 +5,13 @@
 
 namespace lethe {
 
+namespace {
+
+// More requests to tell take longer than handing a step to another thread.
+const size_t told_beside = std::getenv("TB") ? size_t(std::atoi(std::getenv("TB"))) : 4;
+
+}  // namespace
+
 uint64_t steady_ns() {
   auto since = std::chrono::steady_clock::now().time_since_epoch();
   return uint64_t(std::chrono::nanoseconds(since).count());
@@ -23,6 +30,7 @@ step_loop::turned step_loop::turn() {
   for (uint64_t id : take_gone(planner_)) forget(id);
   while (!dead_ && launch()) {
   }
+  tell();
   if (!flights_.empty()) {
     prepare_masks();
     settle();
@@ -82,7 +90,7 @@ void step_loop::mark_ended(request& r, finish_reason why) {
 void step_loop::cancel_all(request& r, finish_reason why) {
   mark_ended(r, why);
   cancel(planner_, r.id_);
-  r.publish(1);
+  tell_later(r);
 }
 
 bool step_loop::launch() {
@@ -99,9 +107,19 @@ bool step_loop::launch() {
     for (uint32_t i = 0; i < e.tokens; ++i)
       slot.token_ids[e.first_token + i] = r.token_at(s.choice, e.position + i);
   }
-  ranks_->submit(slot.plan, {slot.token_ids, slot.logits});
+  ranks_->submit(slot.plan, {.token_ids = slot.token_ids,
+                             .logits = slot.logits,
+                             .caller_waits = !works_beside(slot.plan)});
   flights_.push_back(slot.index);
   return true;
+}
+
+/// While the ranks compute this step.
+bool step_loop::works_beside(const step_plan& plan) const {
+  if (changed_.size() > told_beside) return true;
+  return std::ranges::any_of(plan.entries, [this](const plan_entry& e) {
+    return requests_.at(sequence_of(planner_, e).request)->body_->form != nullptr;
+  });
 }
 
 const uint64_t* step_loop::mask_of(request& of, uint32_t choice) {
@@ -183,7 +201,7 @@ void step_loop::take_token(request& of, uint32_t choice, std::span<const float> 
   c.published.store(made + 1, std::memory_order_release);
   if (b.form && b.form->must_end(choice)) return end(of, choice, finish_reason::stop);
   if (made + 1 == of.max_tokens_) return end(of, choice, finish_reason::length);
-  of.publish(1);
+  tell_later(of);
 }
 
 /// A stop text ends in a token, so a choice that has none yet can't have been meant.
@@ -198,13 +216,28 @@ void step_loop::end(request& of, uint32_t choice, finish_reason why) {
   if (reason.load() != finish_reason::none) return;
   reason.store(why, std::memory_order_release);
   finish(planner_, of.id_, choice);
-  of.publish(1);
+  tell_later(of);
+}
+
+/// Whoever is told wakes up, and would do so on the time of all streams: they are told while the
+/// next step computes.
+void step_loop::tell_later(request& of) {
+  if (!std::exchange(of.telling_, true)) changed_.push_back(&of);
+}
+
+void step_loop::tell() {
+  for (request* r : changed_) {
+    r->telling_ = false;
+    r->publish(1);
+  }
+  changed_.clear();
 }
 
 void step_loop::forget(uint64_t id) {
   auto found = requests_.find(id);
   request& r = *found->second;
   requests_.erase(found);
+  if (r.telling_) std::erase(changed_, &r);
   outstanding.fetch_sub(1);
   r.publish(request::gone_bit);
 }

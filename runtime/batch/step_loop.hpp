@@ -50,6 +50,7 @@ class step_loop {
   void admit(const letter& l);
   bool launch();
   void settle();
+  bool works_beside(const step_plan& plan) const;
   void prepare_masks();
   void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
   void take_token(request& of, uint32_t choice, std::span<const float> row, uint64_t at_ns);
@@ -60,6 +61,8 @@ class step_loop {
   static void mark_ended(request& r, finish_reason why);
   void cancel_all(request& r, finish_reason why);
   static void mark_token(request& of, choice_state& c, uint64_t at_ns);
+  void tell_later(request& of);
+  void tell();
   void forget(uint64_t id);
   void die(const error& why);
   void count(const step_plan& plan);
@@ -70,7 +73,8 @@ class step_loop {
   step_buffers buffers_;
   uint32_t vocab_;
   std::unordered_map<uint64_t, request*> requests_;
-  std::deque<uint32_t> flights_;  // slots of buffers_, oldest first
+  std::deque<uint32_t> flights_;   // slots of buffers_, oldest first
+  std::vector<request*> changed_;  // since they were last told
   engine_numbers numbers_;
   bool stopping_ = false, dead_ = false;
 };

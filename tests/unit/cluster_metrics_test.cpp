@@ -3,12 +3,16 @@
 #include <capnp/message.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
 #include <map>
 #include <set>
 #include <sstream>
 
 namespace lethe {
 namespace {
+
+constexpr double endless = std::numeric_limits<double>::infinity();
 
 struct release {
   schema::Outcome how = schema::Outcome::SERVED;
@@ -54,7 +58,7 @@ struct scraped {
 std::string family_of(const std::string& sample, const scraped& s) {
   std::string name = sample.substr(0, sample.find('{'));
   for (const char* suffix : {"_bucket", "_sum", "_count"}) {
-    std::string shorter = name.substr(0, name.size() - std::min(name.size(), strlen(suffix)));
+    std::string shorter = name.substr(0, name.size() - std::min(name.size(), std::strlen(suffix)));
     if (name.ends_with(suffix) && s.kinds.contains(shorter)) return shorter;
   }
   return name;
@@ -71,12 +75,12 @@ scraped scrape(const std::string& text) {
     words >> first;
     if (first == "#") {
       words >> second >> name >> kind;
-      if (second == "HELP") EXPECT_TRUE(helped.insert(name).second) << line;
-      if (second == "TYPE") EXPECT_TRUE(s.kinds.emplace(name, kind).second) << line;
-      EXPECT_TRUE(second == "HELP" || helped.contains(name)) << line;
+      bool known = second == "HELP" ? helped.insert(name).second
+                                    : helped.contains(name) && s.kinds.emplace(name, kind).second;
+      EXPECT_TRUE(known) << "twice, or no HELP before: " << line;
       continue;
     }
-    double value = std::nan("");
+    double value = 0;
     words >> value;
     EXPECT_TRUE(words) << line;
     EXPECT_TRUE(s.samples.emplace(first, value).second) << "twice: " << line;
@@ -84,7 +88,7 @@ scraped scrape(const std::string& text) {
     if (size_t le = first.find("_bucket{le=\""); le != first.npos) {
       std::string bound = first.substr(le + 12, first.size() - le - 14);
       s.buckets[first.substr(0, le)].emplace_back(
-          bound == "+Inf" ? HUGE_VAL : std::strtod(bound.c_str(), nullptr), value);
+          bound == "+Inf" ? endless : std::strtod(bound.c_str(), nullptr), value);
     }
   }
   EXPECT_TRUE(text.ends_with('\n'));
@@ -101,7 +105,7 @@ TEST(Metrics, AreValidAndHistogramsCumulate) {
     ++histograms;
     const auto& b = s.buckets[family];
     ASSERT_GE(b.size(), 9u) << family;
-    EXPECT_EQ(b.back().first, HUGE_VAL);
+    EXPECT_EQ(b.back().first, endless);
     EXPECT_EQ(b.back().second, s.samples.at(family + "_count")) << family;
     EXPECT_TRUE(s.samples.contains(family + "_sum"));
     for (size_t i = 1; i < b.size(); ++i) {
