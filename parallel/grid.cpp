@@ -50,6 +50,8 @@ struct grid::parts {
   result<void> make_ranks(const model_weights& weights);
   result<void> start_threads();
   void serve(uint32_t rank);
+  bool compute_lent();
+  uint64_t steps_handed() const { return steps_waited - steps_lent; }
   void fail_with(error why);
   void abort();
   void stop();
@@ -64,6 +66,8 @@ struct grid::parts {
   std::vector<step> ring;
   word submitted, finished;
   uint64_t steps_submitted = 0, steps_waited = 0;  // by the driver
+  uint64_t steps_lent = 0;                         // of these, computed on its thread
+  bool lent = false;                               // the step in flight will be
   std::mutex why_mutex;
   std::optional<error> why;
 };
@@ -111,6 +115,17 @@ void grid::parts::serve(uint32_t rank) {
   }
 }
 
+/// The step in flight, on the driver's thread: two threads that wake each other take longer for
+/// that than a small model's step leaves room for. False: it failed, or the grid was aborted.
+bool grid::parts::compute_lent() {
+  lent = false;
+  ++steps_lent;
+  if (submitted.aborted()) return false;
+  step& s = ring[0];
+  if (auto done = shards[0]->execute(*s.plan, s.data); !done) return fail_with(done.why()), false;
+  return !submitted.aborted();
+}
+
 /// The first to fail names the reason; the others only notice that their group is gone.
 void grid::parts::fail_with(error reason) {
   {
@@ -147,13 +162,14 @@ void grid::submit(const step_plan& plan, const step_data& data) {
   s.plan = &plan;
   s.data = data;
   s.ranks_done.store(0);
-  p.submitted.advance();
+  p.lent = data.caller_waits && p.shards.size() == 1;
+  if (!p.lent) p.submitted.advance();
 }
 
 result<void> grid::wait_oldest() {
   parts& p = *parts_;
   check(p.steps_waited != p.steps_submitted);
-  if (p.finished.wait_past(word::nth(p.steps_waited), p.spin)) {
+  if (p.lent ? p.compute_lent() : p.finished.wait_past(word::nth(p.steps_handed()), p.spin)) {
     ++p.steps_waited;
     return {};
   }

@@ -43,6 +43,8 @@ struct step_plan {
 struct step_data {
   const uint32_t* token_ids = nullptr;  // [plan.tokens]
   float* logits = nullptr;              // [plan.logit_rows][vocab], filled by the last stage
+  /// The caller does nothing but wait for the step: a single rank may compute on its thread.
+  bool caller_waits = false;
 };
 
 }  // namespace lethe

@@ -48,6 +48,7 @@ struct Status {
   listeners @8 :List(Listener);
   counts @9 :Messages.Counts;
   scaling @10 :ScalingStatus;
+  measures @11 :Messages.Measures;
 }
 
 struct ScalingStatus {

@@ -72,8 +72,18 @@ struct Release {
   answerTokens @5 :UInt32;
   arenas @6 :UInt16;
   bytesWiped @7 :UInt64;
-  firstTokenUs @8 :UInt32;
+  firstTokenUs @8 :UInt32;  # since it was submitted; 0: there was none
   totalUs @9 :UInt64;
+  queueUs @10 :UInt64;      # until its first step, in the engine
+  prefillUs @11 :UInt64;    # from there to its first token
+  decodeUs @12 :UInt64;     # from there to its last
+  betweenTokens @13 :Histogram;
+}
+
+# Counts under fixed bounds, which are the code's (runtime/base/histogram.hpp).
+struct Histogram {
+  counts @0 :List(UInt64);
+  sum @1 :UInt64;
 }
 
 enum Outcome {
@@ -213,6 +223,13 @@ struct LoadsAsk {
 struct Loads {
   loads @0 :List(EngineLoad);
   counts @1 :Counts;
+  measures @2 :Measures;
+}
+
+# Of all requests that were served since the cluster came up; the order is the code's (runtime/cluster/measures.hpp).
+struct Measures {
+  times @0 :List(Histogram);
+  lengths @1 :List(Histogram);
 }
 
 # Since the cluster came up.

@@ -69,6 +69,7 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
   b.setWanted(uint16_t(fleet_->wanted().size()));
   b.setLeaving(fleet_->leaving());
   b.setCounts(loads.getCounts());
+  b.setMeasures(loads.getMeasures());
   write_scaling(b.initScaling());
   write_hosts(b);
   auto engines = b.initEngines(uint32_t(fleet_->engines().size()));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "actors/cluster/face_pages.hpp"
 #include "runtime/bhttp/request.hpp"
 #include "runtime/crypto/random.hpp"
 
@@ -118,7 +117,7 @@ void face_state::look(const http_request& r) {
       clerk_.write<schema::ControlAsk>(0, [](schema::ControlAsk::Builder b) { b.setStatus(); });
   auto say = [this, id = r.id,
               path = std::string(r.head.path)](const wire<schema::ControlAnswer>& m) {
-    auto page = face_page(path, m);
+    auto page = face_page(path, m, gate_);
     server_->answer(id, {.status = page.status, .content_type = page.content_type}, page.body);
   };
   self_->request(directory_, std::chrono::seconds(2), ask).then(say, [say](caf::error&) {

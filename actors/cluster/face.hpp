@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "actors/cluster/clerk.hpp"
+#include "actors/cluster/face_pages.hpp"
 #include "actors/cluster/face_queue.hpp"
 #include "runtime/api/api_error.hpp"
 #include "runtime/bhttp/response_reader.hpp"
@@ -65,6 +66,7 @@ class face_state {
   face_actor::stateful_pointer<face_state> self_ = nullptr;
   face_setup setup_;
   clerk clerk_;
+  metrics_gate gate_;
   http_server* server_ = nullptr;  // known with its first request
   bool broken_ = false;            // what it stands before is gone
   scheduler_actor scheduler_;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "actors/cluster/messages.hpp"
+#include "runtime/cluster/cluster_metrics.hpp"
 
 namespace lethe {
 
@@ -14,7 +15,9 @@ struct face_answer {
 
 /// /livez, /readyz, /health, /metrics; on the listener of the API /v1/models, too.
 bool is_face_page(std::string_view path, bool api);
-/// One of them, from the cluster's status; a status that is no message stands for none.
-face_answer face_page(std::string_view path, const wire<schema::ControlAnswer>& status);
+/// One of them, from the cluster's status; a status that is no message stands for none. Counters
+/// pass the gate.
+face_answer face_page(std::string_view path, const wire<schema::ControlAnswer>& status,
+                      metrics_gate& gate);
 
 }  // namespace lethe

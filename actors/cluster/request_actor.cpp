@@ -1,5 +1,7 @@
 #include "actors/cluster/request_actor.hpp"
 
+#include "runtime/cluster/measures.hpp"
+
 namespace lethe {
 
 /// The step loop's hand on an actor: one message however often something changes before it is
@@ -29,6 +31,11 @@ schema::Outcome outcome_of(sealed_call::fate f) {
       return schema::Outcome::CANCELLED;
   }
   return schema::Outcome::FAILED;
+}
+
+/// 0 where one of both never happened.
+uint64_t us_between(uint64_t from_ns, uint64_t to_ns) {
+  return from_ns == 0 || to_ns < from_ns ? 0 : (to_ns - from_ns) / 1000;
 }
 
 }  // namespace
@@ -82,7 +89,6 @@ void request_state::cancel() {
 void request_state::send_pieces() {
   std::vector<std::byte> piece;
   while (window_ > 0 && call_->next(piece)) {
-    if (first_ns_ == 0) first_ns_ = clerk_.now_ns();
     --window_;
     self_->send(client_, clerk_.write<schema::Answer>(id_, [&](schema::Answer::Builder b) {
       b.setRequest(id_);
@@ -102,6 +108,7 @@ void request_state::send_pieces() {
 void request_state::release(schema::Outcome outcome) {
   released_ = true;
   api_report report = call_ ? call_->report() : api_report{};
+  const auto& t = report.times;
   uint64_t now = clerk_.now_ns();
   self_->send(engine_, clerk_.write<schema::Release>(id_, [&](schema::Release::Builder b) {
     b.setRequest(id_);
@@ -112,11 +119,16 @@ void request_state::release(schema::Outcome outcome) {
     b.setAnswerTokens(report.answer_tokens);
     b.setArenas(uint16_t(std::min(report.arenas, uint32_t{UINT16_MAX})));
     b.setBytesWiped(report.bytes_wiped);
-    b.setFirstTokenUs(
-        first_ns_ ? uint32_t(std::min<uint64_t>((first_ns_ - begun_ns_) / 1000, UINT32_MAX)) : 0);
-    b.setTotalUs((now - begun_ns_) / 1000);
+    b.setFirstTokenUs(uint32_t(std::min<uint64_t>(us_between(begun_ns_, t.first_ns), UINT32_MAX)));
+    b.setTotalUs(us_between(begun_ns_, now));
+    b.setQueueUs(us_between(t.asked_ns, t.begun_ns));
+    b.setPrefillUs(us_between(t.begun_ns, t.first_ns));
+    b.setDecodeUs(us_between(t.first_ns, t.last_ns));
+    write_histogram(t.between_tokens, b.initBetweenTokens());
   }));
   call_.reset();
+  // An actor that is watched remembers its watchers, and their memory with them, for all its life.
+  self_->demonitor(engine_.address());
   self_->quit();
 }
 

@@ -51,7 +51,7 @@ class request_state {
   std::unique_ptr<sealed_call> call_;
   uint32_t window_ = limits::answer_window;  // pieces that may be sent
   uint32_t number_ = 0;
-  uint64_t begun_ns_ = 0, first_ns_ = 0;
+  uint64_t begun_ns_ = 0;
   bool left_ = false;  // nobody reads: the client left, or the engine is lost
   bool released_ = false;
 };

@@ -57,6 +57,7 @@ void scheduler_state::release(const wire<schema::Release>& m) {
     admission::place from{r.getEngine(), r.getEpoch()};
     if (!desk_.release(r.getRequest(), from, r.getOutcome())) return;
     clients_.erase(r.getRequest());
+    measures_.count(r);
     auto& total = desk_.total;
     total.prompt_tokens += r.getPromptTokens();
     total.answer_tokens += r.getAnswerTokens();
@@ -161,6 +162,7 @@ caf::result<wire<schema::Loads>> scheduler_state::loads(const wire<schema::Loads
     c.setAnswerTokens(t.answer_tokens);
     c.setArenasWiped(t.arenas_wiped);
     c.setBytesWiped(t.bytes_wiped);
+    measures_.write(b.initMeasures());
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "actors/cluster/clerk.hpp"
 #include "runtime/cluster/admission.hpp"
+#include "runtime/cluster/measures.hpp"
 
 namespace lethe {
 
@@ -41,6 +42,7 @@ class scheduler_state {
   scheduler_actor::stateful_pointer<scheduler_state> self_ = nullptr;
   clerk clerk_;
   admission desk_;
+  measures measures_;
   std::unordered_map<uint16_t, member> members_;
   std::unordered_map<uint64_t, face_actor> clients_;  // of each request
 };

@@ -112,6 +112,9 @@ sim_core::~sim_core() { facts.cores.erase(this); }
 
 void sim_core::start(caf::actor_system& sys, std::shared_ptr<sim_core> self) {
   stepper = sys.spawn(step, std::weak_ptr<sim_core>(self));
+  loop.now = [&sys] {
+    return uint64_t(std::chrono::nanoseconds(sys.clock().now().time_since_epoch()).count());
+  };
 }
 
 void sim_core::put(letter l) {
@@ -196,7 +199,7 @@ result<void> sim_engine::submit(request& r) {
     check(facts.keepsakes.back().take(r.prompt().size_bytes()) != nullptr);
   }
   r.set_id(next_id_++);
-  core_->put({.kind = letter::what::submit, .id = r.id(), .from = &r});
+  core_->put({.kind = letter::what::submit, .id = r.id(), .from = &r, .at_ns = core_->loop.now()});
   return {};
 }
 

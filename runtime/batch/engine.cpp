@@ -34,7 +34,7 @@ class threaded_engine final : public engine {
       return fail("{} requests wait or run already; try again later", config_.queue);
     }
     r.set_id(id);
-    loop_->box.put({.kind = letter::what::submit, .id = id, .from = &r});
+    loop_->box.put({.kind = letter::what::submit, .id = id, .from = &r, .at_ns = loop_->now()});
     return {};
   }
 
@@ -114,7 +114,8 @@ result<std::unique_ptr<engine>> engine::start(const model_weights& weights,
                 .page_tokens = c.page_tokens,
                 .pages = *pages,
                 .step_tokens = c.step_tokens,
-                .logit_rows = std::max(c.running, 64u)};
+                .logit_rows = std::max(c.running, 64u),
+                .timed = c.watch != nullptr};
   auto ranks = grid::start(weights, g);
   if (!ranks) return ranks.why();
   uint32_t depth = (*ranks)->depth();
@@ -133,6 +134,7 @@ result<std::unique_ptr<engine>> engine::start(const model_weights& weights,
   if (!buffers) return buffers.why();
   auto loop = std::make_unique<step_loop>(*std::move(planner), *std::move(ranks),
                                           *std::move(buffers), weights.shape.vocab);
+  loop->watch = c.watch;
   return std::unique_ptr<engine>(new threaded_engine(c, plan, std::move(loop)));
 }
 

@@ -7,6 +7,14 @@
 
 namespace lethe {
 
+/// Told of each step by the step loop's thread when no rank touches it any more. For benches:
+/// with one the ranks sum where their time goes.
+class step_watcher {
+ public:
+  virtual ~step_watcher() = default;
+  virtual void stepped(const step_plan& plan, uint64_t submitted_ns, uint64_t done_ns) = 0;
+};
+
 struct engine_config {
   cut ranks;
   const cpu_row* row = nullptr;  // null: the best that runs here
@@ -20,6 +28,7 @@ struct engine_config {
   uint32_t running = 64;        // sequences at once
   uint32_t queue = 1024;        // requests that may wait
   uint32_t default_max_tokens = 256;
+  step_watcher* watch = nullptr;
 };
 
 /// How full the engine is; no number depends on what anyone wrote.

@@ -16,6 +16,7 @@ struct letter {
   uint64_t id = 0;
   uint32_t choice = 0;
   request* from = nullptr;
+  uint64_t at_ns = 0;  // when it was submitted, by the loop's clock
 };
 
 class inbox {

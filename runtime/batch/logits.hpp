@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -31,6 +32,21 @@ inline float largest_of(std::span<const float> logits) {
   for (; i < logits.size(); ++i) largest = logits[i] > largest ? logits[i] : largest;
   for (float lane : lanes) largest = lane > largest ? lane : largest;
   return largest;
+}
+
+/// The first of the largest; 0 if all are -inf or NaN. Only the block that holds it is searched.
+inline size_t index_of_largest(std::span<const float> logits) {
+  constexpr size_t block = 256;
+  size_t best = 0;
+  float largest = logit_lowest;
+  for (size_t i = 0; i < logits.size(); i += block) {
+    float here = largest_of(logits.subspan(i, std::min(block, logits.size() - i)));
+    if (!(here > largest)) continue;
+    largest = here;
+    best = i;
+  }
+  while (largest > logit_lowest && logits[best] != largest) ++best;
+  return best;
 }
 
 /// `value` where `holds`, else 0.

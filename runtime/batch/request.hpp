@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/arena/arena.hpp"
+#include "runtime/base/histogram.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/batch/sampler.hpp"
 #include "runtime/grammar/grammar_run.hpp"
@@ -45,6 +46,16 @@ struct choice_state {
   token_counts counts;
   std::atomic<uint32_t> published{0};
   std::atomic<finish_reason> reason{finish_reason::none};
+  uint64_t last_ns = 0;  // when the last id came
+};
+
+/// When things happened to a request, by the step loop's clock; 0: never.
+struct request_times {
+  uint64_t asked_ns = 0;          // it was submitted
+  uint64_t begun_ns = 0;          // its first step began
+  uint64_t first_ns = 0;          // its first token was there
+  uint64_t last_ns = 0;           // its last
+  time_histogram between_tokens;  // of each choice
 };
 
 /// Told of every change by the step loop's thread, for owners that can't sleep in `wait`.
@@ -87,6 +98,9 @@ class request {
   /// Token at a position of a choice: of the prompt, then of its answer.
   uint32_t token_at(uint32_t choice, uint32_t position) const;
 
+  /// Only when it is gone.
+  const request_times& times() const { return times_; }
+
   /// The engine's name for it; 0: not submitted.
   uint64_t id() const { return id_; }
   void set_id(uint64_t id) { id_ = id; }
@@ -120,6 +134,8 @@ class request {
   uint64_t id_ = 0;
   uint32_t max_tokens_ = 0, choices_ = 0;
   bool wants_prompt_logprobs_ = false;
+  request_times times_;
+  bool telling_ = false;  // the step loop has yet to publish a change
   std::atomic<uint32_t> events_{0};
   std::shared_ptr<request_watcher> watcher_;
 };

@@ -212,11 +212,10 @@ uint32_t draw(const pool& from, double u) {
 
 uint32_t choose(std::span<const float> logits, const sampling& how, double u,
                 sampler_scratch& scratch, const uint64_t* allowed) {
-  float largest = largest_of(logits);
-  if (largest == logit_lowest) return allowed ? first_allowed(allowed, logits.size()) : 0;
-  if (how.temperature == 0 || how.top_k == 1) {
-    return uint32_t(std::find(logits.begin(), logits.end(), largest) - logits.begin());
-  }
+  size_t likeliest = index_of_largest(logits);
+  float largest = logits[likeliest];
+  if (!(largest > logit_lowest)) return allowed ? first_allowed(allowed, logits.size()) : 0;
+  if (how.temperature == 0 || how.top_k == 1) return uint32_t(likeliest);
   pool left = weigh(gather(logits, how.top_k, scratch.candidates()), largest, how.temperature);
   if (how.typical_p < 1) left = keep_typical(left, how.typical_p, largest, how.temperature);
   if (how.top_p < 1) left = keep_top(left, how.top_p);

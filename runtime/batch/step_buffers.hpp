@@ -17,6 +17,7 @@ struct step_slot {
   uint32_t* token_ids = nullptr;
   float* logits = nullptr;
   bool busy = false;
+  uint64_t submitted_ns = 0;
   bool wipe_due = false;                       // a sequence ended while it was in flight
   uint32_t ids_touched = 0, rows_touched = 0;  // since the last wipe
 };

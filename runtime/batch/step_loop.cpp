@@ -1,8 +1,22 @@
 #include "runtime/batch/step_loop.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace lethe {
+
+namespace {
+
+// Telling one wakes a reader, which takes about 3 us; handing a step to another thread and being
+// woken by it about 50.
+constexpr size_t told_beside = 16;
+
+}  // namespace
+
+uint64_t steady_ns() {
+  auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return uint64_t(std::chrono::nanoseconds(since).count());
+}
 
 request_ask ask_of(const request& r, uint64_t id) {
   return {.request = id,
@@ -17,6 +31,7 @@ step_loop::turned step_loop::turn() {
   for (uint64_t id : take_gone(planner_)) forget(id);
   while (!dead_ && launch()) {
   }
+  tell();
   if (!flights_.empty()) {
     prepare_masks();
     settle();
@@ -54,6 +69,7 @@ void step_loop::read_inbox() {
 
 void step_loop::admit(const letter& l) {
   request& r = *l.from;
+  r.times_.asked_ns = l.at_ns;
   requests_.emplace(l.id, &r);
   if (dead_ || stopping_) {
     // The planner never hears of it, and no page or scratch holds anything of it.
@@ -75,7 +91,7 @@ void step_loop::mark_ended(request& r, finish_reason why) {
 void step_loop::cancel_all(request& r, finish_reason why) {
   mark_ended(r, why);
   cancel(planner_, r.id_);
-  r.publish(1);
+  tell_later(r);
 }
 
 bool step_loop::launch() {
@@ -84,15 +100,27 @@ bool step_loop::launch() {
   if (plan->wipe_scratch) buffers_.wipe_ended();
   step_slot& slot = buffers_.take();
   slot.plan = std::move(*plan);
+  uint64_t at = slot.submitted_ns = now();
   for (const auto& e : slot.plan.entries) {
     const sequence& s = sequence_of(planner_, e);
-    const request& r = *requests_.at(s.request);
+    request& r = *requests_.at(s.request);
+    if (r.times_.begun_ns == 0) r.times_.begun_ns = at;
     for (uint32_t i = 0; i < e.tokens; ++i)
       slot.token_ids[e.first_token + i] = r.token_at(s.choice, e.position + i);
   }
-  ranks_->submit(slot.plan, {slot.token_ids, slot.logits});
+  ranks_->submit(slot.plan, {.token_ids = slot.token_ids,
+                             .logits = slot.logits,
+                             .caller_waits = !works_beside(slot.plan)});
   flights_.push_back(slot.index);
   return true;
+}
+
+/// While the ranks compute this step.
+bool step_loop::works_beside(const step_plan& plan) const {
+  if (changed_.size() > told_beside) return true;
+  return std::ranges::any_of(plan.entries, [this](const plan_entry& e) {
+    return requests_.at(sequence_of(planner_, e).request)->body_->form != nullptr;
+  });
 }
 
 const uint64_t* step_loop::mask_of(request& of, uint32_t choice) {
@@ -121,12 +149,14 @@ void step_loop::settle() {
   step_slot& slot = buffers_.slot(flights_.front());
   flights_.pop_front();
   if (auto done = ranks_->wait_oldest(); !done) return die(done.why());
+  uint64_t at = now();
+  if (watch) watch->stepped(slot.plan, slot.submitted_ns, at);
   for (const auto& r : complete(planner_, slot.plan)) {
     request& of = *requests_.at(r.request);
     for (uint32_t i = 0; i < r.logit_rows; ++i) {
       std::span<float> row(slot.logits + size_t{r.first_logit_row + i} * vocab_, vocab_);
       if (r.choice == 0) take_prompt_row(of, r.position + i, row);
-      if (i + 1 == r.logit_rows && r.sample) take_token(of, r.choice, row);
+      if (i + 1 == r.logit_rows && r.sample) take_token(of, r.choice, row, at);
     }
   }
   count(slot.plan);
@@ -144,7 +174,15 @@ void step_loop::take_prompt_row(request& of, uint32_t position, std::span<const 
   if (n > 0) of_row.top({b.prompt_top.data() + size_t{next} * n, n});
 }
 
-void step_loop::take_token(request& of, uint32_t choice, std::span<const float> row) {
+void step_loop::mark_token(request& of, choice_state& c, uint64_t at_ns) {
+  auto& t = of.times_;
+  if (t.first_ns == 0) t.first_ns = at_ns;
+  if (c.last_ns != 0) t.between_tokens.add((at_ns - c.last_ns) / 1000);
+  t.last_ns = c.last_ns = at_ns;
+}
+
+void step_loop::take_token(request& of, uint32_t choice, std::span<const float> row,
+                           uint64_t at_ns) {
   auto& b = *of.body_;
   choice_state& c = b.choices[choice];
   uint32_t made = c.published.load(std::memory_order_relaxed);
@@ -160,10 +198,11 @@ void step_loop::take_token(request& of, uint32_t choice, std::span<const float> 
   c.ids[made] = drawn.id;
   if (b.how.want_logprob) c.logprobs[made] = drawn.logprob;
   if (needs_counts(b.how)) c.counts.add_output(drawn.id);
+  mark_token(of, c, at_ns);
   c.published.store(made + 1, std::memory_order_release);
   if (b.form && b.form->must_end(choice)) return end(of, choice, finish_reason::stop);
   if (made + 1 == of.max_tokens_) return end(of, choice, finish_reason::length);
-  of.publish(1);
+  tell_later(of);
 }
 
 /// A stop text ends in a token, so a choice that has none yet can't have been meant.
@@ -178,13 +217,28 @@ void step_loop::end(request& of, uint32_t choice, finish_reason why) {
   if (reason.load() != finish_reason::none) return;
   reason.store(why, std::memory_order_release);
   finish(planner_, of.id_, choice);
-  of.publish(1);
+  tell_later(of);
+}
+
+/// Whoever is told wakes up, and would do so on the time of all streams: they are told while the
+/// next step computes.
+void step_loop::tell_later(request& of) {
+  if (!std::exchange(of.telling_, true)) changed_.push_back(&of);
+}
+
+void step_loop::tell() {
+  for (request* r : changed_) {
+    r->telling_ = false;
+    r->publish(1);
+  }
+  changed_.clear();
 }
 
 void step_loop::forget(uint64_t id) {
   auto found = requests_.find(id);
   request& r = *found->second;
   requests_.erase(found);
+  if (r.telling_) std::erase(changed_, &r);
   outstanding.fetch_sub(1);
   r.publish(request::gone_bit);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <unordered_map>
 
 #include "runtime/batch/engine.hpp"
@@ -9,6 +10,9 @@
 #include "runtime/batch/step_buffers.hpp"
 
 namespace lethe {
+
+/// The clock that a step loop has unless it is given another.
+uint64_t steady_ns();
 
 /// Plans, hands steps to the ranks, samples, tells requests. One thread runs it, or turns it step
 /// by step; others write to `box` and read `board`.
@@ -32,6 +36,9 @@ class step_loop {
   engine_board board;
   /// Requests submitted and not gone.
   std::atomic<uint32_t> outstanding{0};
+  /// In nanoseconds. The simulation has its own; set before anything is submitted.
+  std::function<uint64_t()> now = steady_ns;
+  step_watcher* watch = nullptr;
 
   const step_ranks& ranks() const { return *ranks_; }
   const step_buffers& buffers() const { return buffers_; }
@@ -43,15 +50,19 @@ class step_loop {
   void admit(const letter& l);
   bool launch();
   void settle();
+  bool works_beside(const step_plan& plan) const;
   void prepare_masks();
   void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
-  void take_token(request& of, uint32_t choice, std::span<const float> row);
+  void take_token(request& of, uint32_t choice, std::span<const float> row, uint64_t at_ns);
   /// What the choice's form allows next, its ends included; null when it allows nothing.
   static const uint64_t* mask_of(request& of, uint32_t choice);
   void stop(request& of, uint32_t choice);
   void end(request& of, uint32_t choice, finish_reason why);
   static void mark_ended(request& r, finish_reason why);
   void cancel_all(request& r, finish_reason why);
+  static void mark_token(request& of, choice_state& c, uint64_t at_ns);
+  void tell_later(request& of);
+  void tell();
   void forget(uint64_t id);
   void die(const error& why);
   void count(const step_plan& plan);
@@ -62,7 +73,8 @@ class step_loop {
   step_buffers buffers_;
   uint32_t vocab_;
   std::unordered_map<uint64_t, request*> requests_;
-  std::deque<uint32_t> flights_;  // slots of buffers_, oldest first
+  std::deque<uint32_t> flights_;   // slots of buffers_, oldest first
+  std::vector<request*> changed_;  // since they were last told
   engine_numbers numbers_;
   bool stopping_ = false, dead_ = false;
 };

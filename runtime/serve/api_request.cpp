@@ -254,6 +254,19 @@ bool api_request::over() const {
   return idle && (answered_ || !state_);
 }
 
+namespace {
+
+void add_times(request_times& all, const request_times& part) {
+  auto earlier = [](uint64_t& a, uint64_t b) { a = a == 0 || b == 0 ? a + b : std::min(a, b); };
+  earlier(all.asked_ns, part.asked_ns);
+  earlier(all.begun_ns, part.begun_ns);
+  earlier(all.first_ns, part.first_ns);
+  all.last_ns = std::max(all.last_ns, part.last_ns);
+  all.between_tokens.add(part.between_tokens);
+}
+
+}  // namespace
+
 api_report api_request::forget() {
   api_report report;
   if (state_) {
@@ -263,6 +276,7 @@ api_report api_request::forget() {
     std::destroy_at(std::exchange(state_, nullptr));
   }
   for (auto& part : parts_) {
+    add_times(report.times, part->times());
     report.bytes_wiped += part->forget().bytes;
     ++report.arenas;
   }

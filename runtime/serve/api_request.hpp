@@ -34,7 +34,7 @@ struct api_report {
   uint32_t arenas = 0;
   uint64_t bytes_wiped = 0;
   uint32_t prompt_tokens = 0, answer_tokens = 0;
-  bool failed = false;
+  request_times times;  // of all its prompts: the earliest beginnings, the latest end
 };
 
 /// One call of the API from body to answer. It knows neither actors nor sockets: its owner hands

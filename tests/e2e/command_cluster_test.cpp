@@ -38,6 +38,29 @@ TEST(Cluster, TheSameAnswerFromEveryCutAndPlacement) {
   EXPECT_EQ(answer("tensor = 2\nprocesses = \"separate\"\n"), one);
 }
 
+TEST(Cluster, MetricsCountWhatWasServedAndNothingElse) {
+  running_cluster c(lab_config());
+  ASSERT_TRUE(c.tells("ready: 1 of 1"));
+  uint16_t api = c.port("api");
+  EXPECT_EQ(http_ask(api, "/v1/completions", completion(8)).status, 200);
+  EXPECT_EQ(http_ask(api, "/v1/completions", completion(1, R"(,"stream":true)")).status, 200);
+  EXPECT_EQ(http_ask(api, "/v1/completions", "{").status, 400);
+  std::string text;
+  for (int i = 0; i < 500 && text.find("{finished_reason=\"refused\"} 1\n") == text.npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    text = http_ask(c.port("metrics"), "/metrics").body;
+  }
+  for (const char* line :
+       {"time_to_first_token_seconds_count 2", "inter_token_latency_seconds_count 7",
+        "request_time_per_output_token_seconds_count 1", "e2e_request_latency_seconds_count 2",
+        "request_queue_time_seconds_count 2", "request_prefill_time_seconds_count 2",
+        "request_decode_time_seconds_bucket{le=\"+Inf\"} 2", "request_generation_tokens_sum 9",
+        "request_generation_tokens_bucket{le=\"4\"} 1",
+        "request_generation_tokens_bucket{le=\"16\"} 2", "request_prompt_tokens_count 2"})
+    EXPECT_NE(text.find("lethe:" + std::string(line) + "\n"), std::string::npos) << line;
+  EXPECT_EQ(text.find("e2e_request_latency_seconds_sum 0\n"), std::string::npos);
+}
+
 TEST(Cluster, ASignalLetsRunningRequestsFinish) {
   running_cluster c(lab_config());
   ASSERT_TRUE(c.tells("ready: 1 of 1"));

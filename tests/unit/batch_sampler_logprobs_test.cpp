@@ -63,5 +63,24 @@ TEST(Logprobs, AreEvenWhereNothingIsAboveMinusInfinity) {
   EXPECT_NEAR(mine.of(1), -std::log(2), 1e-6);
 }
 
+TEST(Logits, TheLargestIsFoundInEveryBlockAndTheFirstOfEqualOnes) {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  for (size_t size : {1u, 31u, 32u, 255u, 256u, 257u, 3072u}) {
+    std::vector<float> logits(size, -1);
+    for (size_t at : {size_t{0}, size / 2, size - 1}) {
+      logits[at] = 5;
+      EXPECT_EQ(index_of_largest(logits), at);
+      logits.back() = 5;
+      EXPECT_EQ(index_of_largest(logits), at) << "the first of two";
+      logits[at] = logits.back() = -1;
+    }
+    EXPECT_EQ(index_of_largest(std::vector<float>(size, nan)), 0u);
+    EXPECT_EQ(index_of_largest(std::vector<float>(size, logit_lowest)), 0u);
+    std::vector<float> one(size, nan);
+    one.back() = -3;
+    EXPECT_EQ(index_of_largest(one), size - 1);
+  }
+}
+
 }  // namespace
 }  // namespace lethe

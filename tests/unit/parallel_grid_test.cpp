@@ -188,6 +188,52 @@ TEST(Grid, GivesTheLastRowsAloneAsTheyAreAmongAll) {
   }
 }
 
+TEST(Grid, AStepOfAWaitingCallerIsTheSameAsAnyOther) {
+  random_model m({small_shape(), {}});
+  uint32_t vocab = small_shape().vocab;
+  auto prompts = some_prompts(vocab);
+  manner chunks{.chunk = 4};
+  auto want = run(m.weights, prompts, chunks);
+  for (cut c : {cut{1, 1}, cut{2, 1}, cut{1, 2}})
+    for (uint32_t every : {1u, 2u}) {  // all steps, or every other one
+      manner how{.ranks = c, .threads = 2, .chunk = 4};
+      auto g = grid::start(m.weights, config_for(prompts, how));
+      ASSERT_TRUE(g) << g.why().text;
+      auto steps = plan_all(prompts, how);
+      ASSERT_GT(steps.size(), 2u);
+      for (size_t i = 0; i < steps.size(); ++i) {
+        step_data data = steps[i]->data(vocab);
+        data.caller_waits = i % every == 0;
+        (*g)->submit(steps[i]->plan, data);
+        ASSERT_TRUE((*g)->wait_oldest());
+        for (const plan_entry& e : steps[i]->plan.entries)
+          for (uint32_t t = 0; t < e.tokens; ++t)
+            EXPECT_TRUE(std::equal(want[e.sequence][e.position + t].begin(),
+                                   want[e.sequence][e.position + t].end(),
+                                   steps[i]->logits.begin() + (e.first_logit_row + t) * vocab));
+      }
+    }
+}
+
+TEST(Grid, AWaitingCallerHearsOfRefusalAndAbortion) {
+  random_model m({small_shape(), {}});
+  auto prompts = some_prompts(small_shape().vocab);
+  for (bool aborts : {false, true}) {
+    auto g = grid::start(m.weights, config_for(prompts, {}));
+    ASSERT_TRUE(g);
+    auto steps = plan_all(prompts, {});
+    step_data data = steps[0]->data(small_shape().vocab);
+    data.caller_waits = true;
+    if (aborts) (*g)->abort();
+    if (!aborts) steps[0]->ids[1] = small_shape().vocab;
+    (*g)->submit(steps[0]->plan, data);
+    auto done = (*g)->wait_oldest();
+    ASSERT_FALSE(done);
+    EXPECT_NE(done.why().text.find(aborts ? "aborted" : "not in the vocabulary"), std::string::npos)
+        << done.why().text;
+  }
+}
+
 TEST(Grid, RefusesACutThatDoesNotFit) {
   random_model m({small_shape(), {}});
   auto g = grid::start(m.weights, {.ranks = {3, 1}, .row = &best_cpu_row(), .pages = 1});
