@@ -15,10 +15,6 @@ result<void> thread_house::start(const wire<schema::StartEngine>& order, uint16_
   return {};
 }
 
-thread_house::~thread_house() {
-  for (const auto& [id, engine] : running_) caf::anon_send_exit(engine, caf::exit_reason::kill);
-}
-
 void thread_house::kill(uint16_t id) {
   auto found = running_.find(id);
   if (found == running_.end()) return;

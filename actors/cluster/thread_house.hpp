@@ -10,9 +10,6 @@ class thread_house final : public engine_house {
  public:
   thread_house(caf::actor_system& sys, tracer* trace)
       : sys_(sys), trace_(trace), opener_(std::make_shared<engine_opener>()) {}
-  /// Nobody would look after them.
-  ~thread_house() override;
-
   /// Whoever supervised them is gone.
   ~thread_house() override;
 
