@@ -4,6 +4,7 @@
 // Prints one line of JSON for one stream and one for many.
 
 #include <CLI/CLI.hpp>
+#include <ctime>
 
 #include "actors/cluster/node.hpp"
 #include "bench/through_actors.hpp"
@@ -18,6 +19,7 @@ struct step_seen {
   size_t entries;
   uint32_t tokens;
   uint64_t submitted, done, arithmetic;
+  uint64_t loop_cpu, lead_cpu;  // of the loop's thread until now, and of the ranks' lead
 };
 
 /// Keeps all steps; read when nothing runs.
@@ -27,8 +29,11 @@ class step_log final : public step_watcher {
     const auto& t = serving->ranks().rank(0).times();
     uint64_t all = t.embed + t.norm + t.qkv + t.rope + t.attention + t.o + t.gate_up + t.down +
                    t.head + t.comm;
+    timespec own{};
+    check(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own) == 0);
+    uint64_t cpu = uint64_t(own.tv_sec) * 1'000'000'000 + uint64_t(own.tv_nsec);
     steps.push_back({plan.entries.size(), plan.tokens, submitted_ns, done_ns,
-                     all - std::exchange(before_, all)});
+                     all - std::exchange(before_, all), cpu, t.lead_cpu});
   }
   const engine* serving = nullptr;
   std::vector<step_seen> steps;
@@ -36,6 +41,19 @@ class step_log final : public step_watcher {
  private:
   uint64_t before_ = 0;
 };
+
+/// Microseconds that the loop's thread had a processor for but did not compute with, for each step
+/// of the full company that was computed on it. Who else runs on the machine doesn't count.
+std::vector<double> rest_of_cpu(const std::vector<step_seen>& steps, uint32_t streams) {
+  std::vector<double> us;
+  for (size_t i = 1; i < steps.size(); ++i) {
+    const auto &before = steps[i - 1], &s = steps[i];
+    uint64_t all = s.loop_cpu - before.loop_cpu, computing = s.lead_cpu - before.lead_cpu;
+    if (before.tokens == streams && s.tokens == streams && s.entries == streams && all > computing)
+      us.push_back(double(all - computing) / 1000);
+  }
+  return us;
+}
 
 /// Microseconds between the end of a step and the sending of the piece that it made.
 std::vector<double> piece_delays(const std::vector<stream>& streams,
@@ -64,14 +82,16 @@ void report(uint32_t streams, const std::vector<stream>& said,
     loop.push_back(double(next.submitted - s.done) / 1000);
   }
   check(rest.size() >= 30);
-  auto r = spread_of(rest);
+  auto r = spread_of(rest), cpu = spread_of(rest_of_cpu(steps, streams));
   fmt::print(
       "{{\"what\":\"step\",\"streams\":{},\"steps\":{},\"step_us\":{:.1f},\"arithmetic_us\":{:.1f},"
       "\"rest_us\":{:.1f},\"rest_us_p10\":{:.1f},\"rest_us_p90\":{:.1f},\"handover_us\":{:.1f},"
-      "\"loop_us\":{:.1f},\"piece_us\":{:.1f},\"limit_us\":{:.0f},\"of_limit\":{:.2f}}}\n",
+      "\"loop_us\":{:.1f},\"piece_us\":{:.1f},\"rest_cpu_us\":{:.1f},\"rest_cpu_us_p90\":{:.1f},"
+      "\"limit_us\":{:.0f},\"of_limit\":{:.2f},\"cpu_of_limit\":{:.2f}}}\n",
       streams, rest.size(), spread_of(whole).median, spread_of(arithmetic).median, r.median, r.p10,
       r.p90, spread_of(handover).median, spread_of(loop).median,
-      spread_of(piece_delays(said, steps)).median, limit_us, r.median / limit_us);
+      spread_of(piece_delays(said, steps)).median, cpu.median, cpu.p90, limit_us,
+      r.median / limit_us, cpu.median / limit_us);
 }
 
 /// The answers of the run that is measured are checked, too.

@@ -1,5 +1,7 @@
 #include "parallel/shard.hpp"
 
+#include <ctime>
+
 #include "parallel/plan_check.hpp"
 #include "parallel/stage.hpp"
 
@@ -10,6 +12,16 @@ size_t kv_page_bytes(const model_shape& shape, const shard_part& part, kv_type k
   return kv_layout{part.layers.size(), part.kv_heads.size(), shape.head_dim, page_tokens, kv}
       .page_bytes();
 }
+
+namespace {
+
+uint64_t thread_cpu_ns() {
+  timespec t{};
+  check(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0);
+  return uint64_t(t.tv_sec) * 1'000'000'000 + uint64_t(t.tv_nsec);
+}
+
+}  // namespace
 
 struct shard::parts {
   parts(const model_weights& weights, const shard_config& c, communicator& tensor,
@@ -61,7 +73,9 @@ result<void> shard::execute(const step_plan& plan, const step_data& data) {
   if (plan.tokens == 0) return {};
   p.activations.touch(plan);
   p.layers.prepare(plan, data);
+  uint64_t before = p.config.timed ? thread_cpu_ns() : 0;
   p.crew->run([&p](uint32_t thread) { p.layers.run(thread); });
+  if (p.config.timed) p.layers.times().lead_cpu += thread_cpu_ns() - before;
   ++p.layers.times().steps;
   return p.layers.outcome();
 }

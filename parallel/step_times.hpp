@@ -10,6 +10,7 @@ struct step_times {
   uint64_t steps = 0;
   uint64_t wipe = 0, embed = 0, norm = 0, qkv = 0, rope = 0, attention = 0, o = 0;
   uint64_t gate_up = 0, down = 0, head = 0, comm = 0;
+  uint64_t lead_cpu = 0;  // of all layers, as the processor counts: no time that others had it
 };
 
 /// Splits the time of a step: each lap ends an operation. Asks no clock unless it is on.
