@@ -18,6 +18,19 @@ mailbox_queue& queue_of(caf::scheduled_actor& who) {
   return std::get<caf::scheduled_actor::normal_queue_index>(who.mailbox().queue().queues());
 }
 
+using letters = std::deque<mailbox_queue::unique_pointer>;
+
+/// CAF's own iteration takes the list's end for an element, which the sanitizers rightly refuse.
+letters take_out(mailbox_queue& queue) {
+  letters all;
+  while (auto next = queue.take_front()) all.push_back(std::move(next));
+  return all;
+}
+
+void put_back(mailbox_queue& queue, letters all) {
+  for (auto& one : all) queue.push_back(one.release());
+}
+
 constexpr message_turns::turn as_it_comes{.due_ns = 0, .element = SIZE_MAX};
 
 actor_kind kind_of(const caf::scheduled_actor& who) {
@@ -72,13 +85,13 @@ message_turns::turn message_turns::of_job(caf::scheduled_actor& who) const {
   if (who.peek_at_next_mailbox_element() == nullptr || urgent || kind == actor_kind::none)
     return as_it_comes;
   turn best;
-  size_t element = 0;
   std::map<taken_message, bool> seen;  // of each kind the first is the next
-  queue_of(who).peek_all([&](const caf::mailbox_element& e) {
-    turn here{.due_ns = 0, .element = element++};
+  auto waiting = take_out(queue_of(who));
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    turn here{.due_ns = 0, .element = i};
     taken_message name{.taker = kind};
-    if (read_name(const_cast<caf::mailbox_element&>(e).content(), name)) {
-      if (std::exchange(seen[name], true)) return;
+    if (read_name(waiting[i]->content(), name)) {
+      if (std::exchange(seen[name], true)) continue;
       auto count = taken_.find(name);
       name.number = count == taken_.end() ? 0 : count->second;
       if (auto known = places_.find(name); known != places_.end()) {
@@ -87,7 +100,8 @@ message_turns::turn message_turns::of_job(caf::scheduled_actor& who) const {
       }
     }
     if (std::pair(here.due_ns, here.place) < std::pair(best.due_ns, best.place)) best = here;
-  });
+  }
+  put_back(queue_of(who), std::move(waiting));
   return best;
 }
 
@@ -120,14 +134,12 @@ void message_turns::take(jobs& all, const turn& which) {
   std::rotate(all.begin(), all.begin() + ptrdiff_t(which.job), all.end());
   if (which.element == SIZE_MAX) return;
   auto* who = dynamic_cast<caf::scheduled_actor*>(all.front());
-  auto& queue = queue_of(*who);
-  std::deque<mailbox_queue::unique_pointer> waiting;
-  while (auto next = queue.take_front()) waiting.push_back(std::move(next));
+  auto waiting = take_out(queue_of(*who));
   auto chosen = waiting.begin() + ptrdiff_t(which.element);
   std::rotate(waiting.begin(), chosen, chosen + 1);
   taken_message name{.taker = kind_of(*who)};
   if (read_name(waiting.front()->content(), name)) ++taken_[name];
-  for (auto& one : waiting) queue.push_back(one.release());
+  put_back(queue_of(*who), std::move(waiting));
   if (which.place == SIZE_MAX || is_piece(schedule_.messages[which.place].what.type)) return;
   const auto& m = schedule_.messages[which.place];
   auto& reached = reached_[{m.what.taker, m.index}];
