@@ -136,7 +136,7 @@ TEST(Cluster, LoadBringsAnEngineAndItsEndTakesItAwayWithoutAFailedRequest) {
                  "500\n[health]\nheartbeat_ms = 50\n",
                  "running = 2\n"));
   ASSERT_TRUE(c.tells("ready: 1 of 1"));
-  load one(c.port("api"), 1, 12), many(c.port("api"), 12, 12);
+  load one(c.port("api"), 1, 12), many(c.port("api"), 12, 200);
   EXPECT_TRUE(status_says(c.file, {"\"wanted\":2", " s ago 1 -> 2: "}));
   EXPECT_TRUE(c.tells("ready: 2 of 2")) << c.errors();
   many.end();

@@ -9,13 +9,15 @@
 namespace lethe {
 namespace {
 
-constexpr uint32_t first_requests = 500;
+constexpr uint32_t first_requests = 500, all_requests = 10'000;
 constexpr double growth_max = 0.02;
 
 uint32_t requests_asked() {
   const char* asked = std::getenv("LETHE_MEMORY_REQUESTS");
   return asked ? uint32_t(std::atoi(asked)) : 3'000;
 }
+
+using held_by = std::map<pid_t, uint64_t>;  // bytes by process
 
 /// Bytes of a process that are in memory; 0: there is none.
 uint64_t resident_bytes(pid_t pid) {
@@ -113,7 +115,7 @@ uint64_t number_of(const json_answer& json, const char* field) {
 }
 
 /// What a cluster's processes hold once nothing runs.
-std::map<pid_t, uint64_t> settled(const running_cluster& c) {
+held_by settled(const running_cluster& c) {
   std::map<pid_t, uint64_t> held;
   for (int i = 0; i < 100 && held.empty(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -143,6 +145,21 @@ class Memory : public ::testing::Test {
   }
 };
 
+double most_grown(const running_cluster& c, const held_by& before, const held_by& after,
+                  uint32_t requests) {
+  double most = 0;
+  for (auto [pid, bytes] : before) {
+    auto now = after.find(pid);
+    double grew = growth(bytes, now == after.end() ? 0 : now->second);
+    std::printf("%s: %.2f MiB, %.2f MiB after %u requests more: %+.2f %%\n",
+                pid == c.pid ? "leader" : "engine", double(bytes) / (1 << 20),
+                double(now == after.end() ? 0 : now->second) / (1 << 20), requests - first_requests,
+                100 * grew);
+    most = std::max(most, grew);
+  }
+  return most;
+}
+
 void expect_flat(const std::string& engines, size_t processes) {
   running_cluster c(config_of(engines));
   ASSERT_TRUE(c.tells("ready: ")) << c.errors();
@@ -155,13 +172,14 @@ void expect_flat(const std::string& engines, size_t processes) {
   serve(api, first_requests, requests, t);
   auto after = settled(c);
   EXPECT_EQ(before.size(), processes) << c.errors();
-  for (auto [pid, bytes] : before) {
-    double grew = growth(bytes, after[pid]);
-    std::printf("%s: %.2f MiB after %u requests, %.2f MiB after %u: %+.2f %%\n",
-                pid == c.pid ? "leader" : "engine", double(bytes) / (1 << 20), first_requests,
-                double(after[pid]) / (1 << 20), requests, 100 * grew);
-    EXPECT_LE(grew, growth_max);
+  double grew = most_grown(c, before, after, requests);
+  if (grew > growth_max && requests < all_requests) {
+    // Few requests may not have met every thread's heap before; what leaks grows again.
+    serve(api, first_requests, requests, t);
+    grew = most_grown(c, after, settled(c), requests);
+    requests += requests - first_requests;
   }
+  EXPECT_LE(grew, growth_max);
   EXPECT_EQ(t.wrong, 0u) << c.errors();
   EXPECT_GE(t.whole, requests * 5 / 8);
   EXPECT_GE(t.left, requests / 8);
