@@ -205,7 +205,7 @@ TEST(Parking, AnEngineThatCannotStartIsTriedThenParkedAndTheOtherServes) {
   // Parked again if nobody mended it; then serving.
   auto again = run_lethe({"scale", "engines=2", "--cluster", c.file});
   EXPECT_EQ(again.exit_code, 1);
-  EXPECT_TRUE(says(again.out, "parked: " + parked.reason)) << again.out;
+  EXPECT_TRUE(says(again.out, "parked: " + parked.reason)) << again.out << c.errors();
   std::filesystem::rename(weights + ".good", weights);
   auto mended = run_lethe({"apply", c.file});
   EXPECT_EQ(mended.exit_code, 0) << mended.out << mended.err;
