@@ -7,12 +7,31 @@
 #include "actors/cluster/thread_house.hpp"
 #include "runtime/base/mapped_file.hpp"
 
+#include <future>
+
 namespace lethe {
 
 namespace {
 
 // Between the end of a supervisor and the next: doubled each time that it soon ends again.
 constexpr std::chrono::milliseconds pause_least{250}, pause_most{5'000};
+
+using control_promise = std::promise<result<wire<schema::ControlAnswer>>>;
+
+/// Asks, and hears of it where the directory breaks over the question, which answers nothing.
+void ask_once(caf::event_based_actor* self, directory_actor directory,
+              wire<schema::ControlAsk> what, std::shared_ptr<control_promise> said) {
+  be_quiet(self);
+  auto end = [self, said](result<wire<schema::ControlAnswer>> how) {
+    said->set_value(std::move(how));
+    self->quit();
+  };
+  self->monitor(directory);
+  self->set_down_handler([end](const caf::down_msg&) { end(fail("the directory is gone")); });
+  self->request(directory, std::chrono::seconds(30), what)
+      .then([end](const wire<schema::ControlAnswer>& m) { end(m); },
+            [end](const caf::error&) { end(fail("the directory does not answer")); });
+}
 
 /// Paths absolute, as every host reads them.
 cluster_config absolute(const cluster_config& from) {
@@ -200,11 +219,10 @@ result<wire<schema::ControlAnswer>> cluster_node::ask(const wire<schema::Control
     directory = directory_;
   }
   if (!directory) return fail("{}:{}: the leading host is not reached", at_.address, at_.port);
-  caf::scoped_actor self(*sys_);
-  result<wire<schema::ControlAnswer>> said = fail("the directory does not answer");
-  self->request(directory, std::chrono::seconds(30), what)
-      .receive([&](const wire<schema::ControlAnswer>& m) { said = m; }, [](caf::error&) {});
-  return said;
+  auto said = std::make_shared<std::promise<result<wire<schema::ControlAnswer>>>>();
+  auto heard = said->get_future();
+  sys_->spawn(ask_once, directory, what, said);
+  return heard.get();
 }
 
 cluster_node::~cluster_node() {

@@ -198,11 +198,11 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   auto order = read_order();
   if (!order) return refuse_to_run(order.why().text);
   end_with_parent();
+  // The supervisor that started this process misses the directory in time, and ends it.
   node_options options{.tls = tls};
   tracer_config records;
   auto read = unpack(*order, [&](schema::StartEngine::Reader r) {
     options.heartbeat_ms = r.getSpec().getHealth().getHeartbeatMs();
-    options.lost_after_ms = r.getSpec().getHealth().getLostAfterMs();
     records = trace_config_of(r.getSpec().getTrace());
   });
   if (!read) return refuse_to_run(read.why().text);
@@ -211,7 +211,8 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   tracer trace(std::move(records));
   caf::actor_system sys(**config);
   auto directory = connect(sys, at.address, at.port);
-  if (!directory) return refuse_to_run(directory.why().text);
+  // CAF would wait for what it began.
+  if (!directory) ::_exit(refuse_to_run(directory.why().text));
   auto opener = std::make_shared<engine_opener>();
   auto setup = setup_of(*order, opener, &trace);
   setup.open = [open = std::move(setup.open)](load_progress progress) {
