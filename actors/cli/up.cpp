@@ -158,7 +158,8 @@ int run(const std::string& file, const std::string& asked_host) {
   std::thread([code] {  // what is broken may keep others from ending
     std::this_thread::sleep_for(end_patience);
     ::_exit(code);
-  }).detach();
+  })
+      .detach();
   node->reset();
   return code;
 }
