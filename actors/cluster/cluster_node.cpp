@@ -22,8 +22,9 @@ using control_promise = std::promise<result<wire<schema::ControlAnswer>>>;
 void ask_once(caf::event_based_actor* self, directory_actor directory,
               wire<schema::ControlAsk> what, std::shared_ptr<control_promise> said) {
   be_quiet(self);
-  auto end = [self, said](result<wire<schema::ControlAnswer>> how) {
+  auto end = [self, said, whom = directory.address()](result<wire<schema::ControlAnswer>> how) {
     said->set_value(std::move(how));
+    self->demonitor(whom);  // it would keep our memory
     self->quit();
   };
   self->monitor(directory);

@@ -117,6 +117,7 @@ void request_state::release(schema::Outcome outcome) {
     b.setTotalUs((now - begun_ns_) / 1000);
   }));
   call_.reset();
+  self_->demonitor(engine_.address());  // whoever is watched keeps its watchers' memory
   self_->quit();
 }
 
