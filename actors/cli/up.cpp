@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "actors/cli/ask.hpp"
 #include "actors/cli/commands.hpp"
@@ -17,7 +18,7 @@ namespace lethe {
 namespace {
 
 using steady = std::chrono::steady_clock;
-constexpr unsigned end_patience_s = 15;
+constexpr std::chrono::seconds end_patience{5};
 
 /// Signals are taken by the loop below and by nothing else; threads inherit the mask.
 sigset_t block_signals() {
@@ -199,12 +200,19 @@ int serve(const checked_config& checked, const std::string& host, detached_start
   tell_listeners((*node)->listeners(), watch.view());
   watch.run(signals);
   auto broken = (*node)->broken();
-  if (broken) ::alarm(end_patience_s);  // what is broken may keep others from ending
+  if (!broken) {
+    node->reset();
+    watch.view().line("down; every arena is wiped");
+    return 0;
+  }
+  int code = refuse(*broken + "; every open request was told. Start this host again: lethe up");
+  std::thread([code] {  // what is broken may keep others from ending
+    std::this_thread::sleep_for(end_patience);
+    ::_exit(code);
+  })
+      .detach();
   node->reset();
-  if (broken)
-    return refuse(*broken + "; every open request was told. Start this host again: lethe up");
-  watch.view().line("down; every arena is wiped");
-  return 0;
+  return code;
 }
 
 /// Where a detached host's part tells what it does: beside its control socket.

@@ -8,12 +8,33 @@
 #include "actors/cluster/tls_peers.hpp"
 #include "runtime/base/mapped_file.hpp"
 
+#include <future>
+
 namespace lethe {
 
 namespace {
 
 // Between the end of a supervisor and the next: doubled each time that it soon ends again.
 constexpr std::chrono::milliseconds pause_least{250}, pause_most{5'000};
+
+using control_promise = std::promise<result<wire<schema::ControlAnswer>>>;
+
+/// Asks, and hears of it where the directory breaks over the question, which answers nothing.
+void ask_once(caf::event_based_actor* self, directory_actor directory,
+              wire<schema::ControlAsk> what, std::chrono::seconds patience,
+              std::shared_ptr<control_promise> said) {
+  be_quiet(self);
+  auto end = [self, said, whom = directory.address()](result<wire<schema::ControlAnswer>> how) {
+    said->set_value(std::move(how));
+    self->demonitor(whom);  // it would keep our memory
+    self->quit();
+  };
+  self->monitor(directory);
+  self->set_down_handler([end](const caf::down_msg&) { end(fail("the directory is gone")); });
+  self->request(directory, patience, what)
+      .then([end](const wire<schema::ControlAnswer>& m) { end(m); },
+            [end](const caf::error&) { end(fail("the directory does not answer")); });
+}
 
 /// Paths absolute, as every host reads them.
 cluster_config absolute(const cluster_config& from) {
@@ -237,11 +258,10 @@ result<wire<schema::ControlAnswer>> cluster_node::ask(const wire<schema::Control
     directory = directory_;
   }
   if (!directory) return fail("{}:{}: the leading host is not reached", at_.address, at_.port);
-  caf::scoped_actor self(*sys_);
-  result<wire<schema::ControlAnswer>> said = fail("the directory does not answer");
-  self->request(directory, patience, what)
-      .receive([&](const wire<schema::ControlAnswer>& m) { said = m; }, [](caf::error&) {});
-  return said;
+  auto said = std::make_shared<control_promise>();
+  auto heard = said->get_future();
+  sys_->spawn(ask_once, directory, what, patience, said);
+  return heard.get();
 }
 
 result<void> cluster_node::leave(schema::Down how) {

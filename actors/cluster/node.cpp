@@ -16,6 +16,7 @@ namespace lethe {
 namespace {
 
 constexpr size_t pem_bytes_max = size_t{1} << 20;
+constexpr std::chrono::hours for_ever{24 * 365 * 100};
 
 /// CAF would find out in a thread of its own, and go on without a network.
 result<void> check_keys(const node_tls& tls) {
@@ -62,7 +63,11 @@ result<std::unique_ptr<node_config>> node_config::make(const node_options& o) {
   c->set("scheduler.policy", caf::atom("sharing"));
   c->set("scheduler.max-threads", size_t{o.threads});
   c->set("middleman.heartbeat-interval", caf::timespan{std::chrono::milliseconds(o.heartbeat_ms)});
-  c->set("middleman.connection-timeout", caf::timespan{std::chrono::milliseconds(o.lost_after_ms)});
+  // CAF takes a connection that it makes itself for lost when it has heard nothing by the next
+  // heartbeat, however young it is, and leaves its thread busy with it.
+  caf::timespan lost_after = for_ever;
+  if (o.lost_after_ms) lost_after = std::chrono::milliseconds(*o.lost_after_ms);
+  c->set("middleman.connection-timeout", lost_after);
   if (!o.tls) return c;
   if (auto ok = check_keys(*o.tls); !ok) return ok.why();
   c->openssl_certificate = o.tls->certificate.string();

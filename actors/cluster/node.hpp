@@ -15,7 +15,8 @@ struct node_tls {
 
 struct node_options {
   std::optional<node_tls> tls;  // none: this process talks to no other
-  uint32_t heartbeat_ms = 200, lost_after_ms = 1000;
+  uint32_t heartbeat_ms = 200;
+  std::optional<uint32_t> lost_after_ms;  // of silence; none: someone else watches
   uint32_t threads = 2;
 };
 

@@ -19,7 +19,8 @@ namespace lethe {
 
 namespace {
 
-// Descriptors of a child: its order, and a pipe that ends when its parent does.
+// Descriptors of a child: its order, in whose place it leaves its last words, and a pipe that ends
+// when its parent does.
 constexpr int order_fd = 3, life_fd = 4;
 
 /// A descriptor that children don't inherit by themselves.
@@ -58,9 +59,27 @@ int life_pipe() {
   return read_end;
 }
 
-std::string how_it_ended(const siginfo_t& info) {
+constexpr size_t last_words_max = 4096;
+constexpr std::string_view last_words_mark = "last words: ";
+
+/// Why this process, a child, ends. Its parent reads it however the network fares.
+void leave_last_words(const std::string& why) {
+  std::string text = std::string(last_words_mark) + why;
+  text.resize(std::min(text.size(), last_words_max));
+  if (::ftruncate(order_fd, 0) == 0) (void)!::pwrite(order_fd, text.data(), text.size(), 0);
+}
+
+/// Empty if there are none: the order is still there.
+std::string last_words(int order) {
+  std::string text(last_words_max, '\0');
+  ssize_t got = ::pread(order, text.data(), text.size(), 0);
+  text.resize(size_t(std::max<ssize_t>(got, 0)));
+  return text.starts_with(last_words_mark) ? text.substr(last_words_mark.size()) : "";
+}
+
+std::string how_it_ended(const siginfo_t& info, const std::string& words) {
   if (info.si_code == CLD_EXITED)
-    return fmt::format("its process ended with status {}", info.si_status);
+    return words.empty() ? fmt::format("its process ended with status {}", info.si_status) : words;
   return fmt::format("its process was ended by signal {} ({})", info.si_status,
                      ::strsignal(info.si_status));
 }
@@ -109,38 +128,37 @@ void process_house::join_waiters() {
 
 result<void> process_house::start(const wire<schema::StartEngine>& order, uint16_t id,
                                   directory_actor, ended then) {
-  held_fd memory(frame_in_memory(order.frame));
-  if (memory.get() < 0 || life_pipe() < 0)
+  auto memory = std::make_shared<const held_fd>(frame_in_memory(order.frame));
+  if (memory->get() < 0 || life_pipe() < 0)
     return fail("an engine's process cannot be started: {}", std::strerror(errno));
   auto pid = spawn_child({"lethe", "engine-process", "--directory",
                           fmt::format("{}:{}", directory_.address, directory_.port), "--leader",
                           directory_.leader, "--certificate", tls_.certificate.string(), "--key",
                           tls_.key.string(), "--authority", tls_.authority.string()},
-                         memory.get());
+                         memory->get());
   if (!pid) return pid.why();
   join_waiters();
   std::lock_guard guard(lock_);
   running_[id] = *pid;
   auto& waiter = waiters_.emplace_back();
-  waiter.thread = std::thread([this, id, child = *pid, then = std::move(then), &waiter] {
-    wait_for(id, child, then);
+  waiter.thread = std::thread([this, id, child = *pid, memory, then = std::move(then), &waiter] {
+    auto how = wait_for(id, child);
+    then(how_it_ended(how, last_words(memory->get())));
     waiter.done = true;
   });
   return {};
 }
 
 /// The pid stays taken until the child is reaped, so nobody else can be killed in its place.
-void process_house::wait_for(uint16_t id, int pid, const ended& then) {
+siginfo_t process_house::wait_for(uint16_t id, int pid) {
   siginfo_t info{};
   while (::waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
-  {
-    std::lock_guard guard(lock_);
-    auto found = running_.find(id);
-    if (found != running_.end() && found->second == pid) running_.erase(found);
-    ::waitpid(pid, nullptr, 0);
-  }
-  then(how_it_ended(info));
+  std::lock_guard guard(lock_);
+  auto found = running_.find(id);
+  if (found != running_.end() && found->second == pid) running_.erase(found);
+  ::waitpid(pid, nullptr, 0);
+  return info;
 }
 
 void process_house::kill(uint16_t id) {
@@ -170,7 +188,8 @@ void end_with_parent() {
 }
 
 int refuse_to_run(const std::string& why) {
-  fmt::print(stderr, "lethe: engine: {}\n", why);
+  leave_last_words(why);
+  std::fputs(fmt::format("lethe: engine: {}\n", why).c_str(), stderr);
   return 1;
 }
 
@@ -181,11 +200,11 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   if (!order) return refuse_to_run(order.why().text);
   end_with_parent();
   allow_peers({at.leader});
+  // The supervisor that started this process misses the directory in time, and ends it.
   node_options options{.tls = tls};
   tracer_config records;
   auto read = unpack(*order, [&](schema::StartEngine::Reader r) {
     options.heartbeat_ms = r.getSpec().getHealth().getHeartbeatMs();
-    options.lost_after_ms = r.getSpec().getHealth().getLostAfterMs();
     records = trace_config_of(r.getSpec().getTrace());
   });
   if (!read) return refuse_to_run(read.why().text);
@@ -194,15 +213,23 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   tracer trace(std::move(records));
   caf::actor_system sys(**config);
   auto directory = connect(sys, at.address, at.port);
-  if (!directory) return refuse_to_run(directory.why().text);
+  // CAF would wait for what it began.
+  if (!directory) ::_exit(refuse_to_run(directory.why().text));
   auto opener = std::make_shared<engine_opener>();
-  auto engine = sys.spawn<caf::detached>(run_engine, setup_of(*order, opener, &trace), *directory);
+  auto setup = setup_of(*order, opener, &trace);
+  setup.open = [open = std::move(setup.open)](load_progress progress) {
+    auto opened = open(std::move(progress));
+    if (!opened) leave_last_words(opened.why().text);
+    return opened;
+  };
+  auto engine = sys.spawn<caf::detached>(run_engine, std::move(setup), *directory);
   caf::scoped_actor self(sys);
   self->monitor(engine);
   self->monitor(*directory);
   bool served = false;
   self->receive([&](const caf::down_msg& d) {
     served = d.source == engine.address() && d.reason == caf::exit_reason::normal;
+    if (d.reason == caf::sec::runtime_error) leave_last_words(why_ended(d.reason));
   });
   // Words wait for the network: an answer to later ones says that the engine's last were read.
   auto status = pack<schema::ControlAsk>({}, [](schema::ControlAsk::Builder b) { b.setStatus(); });

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <csignal>
+
 #include <atomic>
 #include <list>
 #include <mutex>
@@ -35,7 +37,7 @@ class process_house final : public engine_house {
     std::atomic<bool> done{false};
   };
   void join_waiters();
-  void wait_for(uint16_t id, int pid, const ended& then);
+  siginfo_t wait_for(uint16_t id, int pid);
 
   directory_address directory_;
   node_tls tls_;

@@ -205,7 +205,7 @@ TEST(Parking, AnEngineThatCannotStartIsTriedThenParkedAndTheOtherServes) {
   // Parked again if nobody mended it; then serving.
   auto again = run_lethe({"scale", "engines=2", "--cluster", c.file});
   EXPECT_EQ(again.exit_code, 1);
-  EXPECT_TRUE(says(again.out, "parked: " + parked.reason)) << again.out;
+  EXPECT_TRUE(says(again.out, "parked: " + parked.reason)) << again.out << c.errors();
   std::filesystem::rename(weights + ".good", weights);
   auto mended = run_lethe({"apply", c.file});
   EXPECT_EQ(mended.exit_code, 0) << mended.out << mended.err;
@@ -258,6 +258,35 @@ TEST(Stopped, ALeaderThatWasStoppedServesAgain) {
   })) << c.errors();
   EXPECT_EQ(run_lethe({"down", "--cluster", c.file}).exit_code, 0);
   EXPECT_EQ(c.wait(), 0) << c.errors();
+}
+
+double resident_mib(pid_t pid) {
+  double all = 0, resident = 0;
+  std::istringstream(read_file("/proc/" + std::to_string(pid) + "/statm")) >> all >> resident;
+  return resident * double(::sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+void ask_many(uint16_t api, int requests) {
+  std::vector<std::thread> askers;
+  for (int i = 0; i < 6; ++i)
+    askers.emplace_back([api, requests] {
+      for (int k = 0; k < requests / 6; ++k)
+        EXPECT_EQ(http_ask(api, "/v1/completions", completion(1)).status, 200);
+    });
+  for (auto& t : askers) t.join();
+}
+
+// What a request leaves behind for good, be it a kilobyte, adds up.
+TEST(Memory, ARequestThatIsGoneLeavesNothing) {
+  running_cluster c(lab_config("[engines]\nprocesses = \"separate\"\n"));
+  ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+  uint16_t api = c.port("api");
+  pid_t engine = pid_t(engines_of(c.file).at(0).pid);
+  ask_many(api, 600);  // caches fill
+  double leader_mib = resident_mib(c.pid), engine_mib = resident_mib(engine);
+  ask_many(api, 2400);
+  EXPECT_LT(resident_mib(engine), engine_mib + 1);
+  EXPECT_LT(resident_mib(c.pid), leader_mib + 1.5);
 }
 
 }  // namespace
