@@ -28,7 +28,10 @@ invoke_message_result scheduled_actor::consume(mailbox_element& x) {
   using function = invoke_message_result (*)(scheduled_actor*, mailbox_element&);
   static auto next = reinterpret_cast<function>(
       ::dlsym(RTLD_NEXT, "_ZN3caf15scheduled_actor7consumeERNS_15mailbox_elementE"));
-  if (is_due(name())) throw std::bad_alloc();
+  if (is_due(name())) {
+    current_element_ = &x;  // as when a handler throws: whoever asked is answered with an error
+    throw std::bad_alloc();
+  }
   return next(this, x);
 }
 
