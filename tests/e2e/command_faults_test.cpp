@@ -31,7 +31,7 @@ bool has_small_disks() { return on_a_small_disk("true").exit_code == 0; }
 std::string recording(const scratch_folder& folder) {
   running_cluster c(lab_config("[trace]\nmode = \"all\"\n"));
   EXPECT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 16; ++i)
     EXPECT_EQ(http_ask(c.port("api"), "/v1/completions", completion(40)).status, 200);
   std::string file = folder / "recording";
   EXPECT_EQ(run_lethe({"trace", "save", file, "--cluster", c.file}).exit_code, 0);
