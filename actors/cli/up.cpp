@@ -201,7 +201,7 @@ int serve(const checked_config& checked, const std::string& host, detached_start
   watch.run(signals);
   auto broken = (*node)->broken();
   if (!broken) {
-    node->reset();
+    (*node)->end();
     watch.view().line("down; every arena is wiped");
     return 0;
   }
@@ -211,7 +211,7 @@ int serve(const checked_config& checked, const std::string& host, detached_start
     ::_exit(code);
   })
       .detach();
-  node->reset();
+  (*node)->end();
   return code;
 }
 

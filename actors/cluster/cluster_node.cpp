@@ -291,7 +291,7 @@ result<void> cluster_node::leave(schema::Down how) {
   return fail("{}", refused);
 }
 
-cluster_node::~cluster_node() {
+void cluster_node::end() {
   if (control_) control_->stop();
   stopping_ = true;
   if (keeper_.joinable()) keeper_.join();
@@ -306,8 +306,12 @@ cluster_node::~cluster_node() {
   actors_.clear();
   directory_ = nullptr;
   scheduler_ = nullptr;
-  sys_.reset();      // waits for all actors, they for the engines, and CAF for who ever asked it
-  control_.reset();  // last: where it is gone, nothing is left
+  sys_.reset();  // waits for all actors, they for the engines, and CAF for who ever asked it
+}
+
+cluster_node::~cluster_node() {
+  end();
+  control_.reset();
 }
 
 }  // namespace lethe

@@ -32,6 +32,9 @@ class cluster_node {
   result<void> leave(schema::Down how);
   /// The directory has said that everything has left.
   bool ended() const { return ended_; }
+  /// Ends everything here but the operator's socket. That goes with this object, and `lethe down`
+  /// returns.
+  void end();
   bool leads() const { return leads_; }
   /// How a host that doesn't lead stands with the one that does; empty on that one itself.
   std::string standing() const;

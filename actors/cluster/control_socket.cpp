@@ -173,10 +173,10 @@ void control_server::stop() {
 
 control_server::~control_server() {
   stop();
+  std::error_code ignored;
+  fs::remove(path_, ignored);  // before it refuses: who is refused may put another there
   ::close(fd_);
   ::close(wake_);
-  std::error_code ignored;
-  fs::remove(path_, ignored);
 }
 
 void control_server::run() {
