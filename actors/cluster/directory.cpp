@@ -80,8 +80,12 @@ void directory_state::engine_ended(const wire<schema::EngineEnded>& m) {
 }
 
 void directory_state::down(const caf::down_msg& d) {
+  // An engine that quit has said why, and so will its host; this word of it may come before both.
+  bool says_why =
+      d.reason == caf::exit_reason::user_shutdown || d.reason == caf::exit_reason::unknown;
   for (auto& [id, known] : engines_)
-    if (known.handle.address() == d.source) engine_lost(id, known.epoch, why_ended(d.reason));
+    if (known.handle.address() == d.source && !says_why)
+      engine_lost(id, known.epoch, why_ended(d.reason));
   for (auto at = hosts_.begin(); at != hosts_.end(); ++at) {
     if (at->second.handle.address() != d.source) continue;
     bool cut = d.reason == caf::exit_reason::remote_link_unreachable;
