@@ -13,6 +13,7 @@ struct http_limits {
   /// Address space (not memory) of a request's arena beyond head and body: for its handler's use.
   size_t arena_bytes_more = size_t{64} << 20;
   uint32_t connections_max = 1024;  // 503; with 64 more being refused, none is accepted
+  uint32_t handshake_ms = 10'000;   // of TLS, then it is closed
   uint32_t idle_ms = 60'000;        // between requests, then it is closed
   uint32_t request_ms = 30'000;     // 408; from the first byte of a request to its last
   /// Of one answer, written by the program and not yet taken by the network. One piece may be

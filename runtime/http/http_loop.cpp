@@ -1,12 +1,13 @@
 #include "runtime/http/http_loop.hpp"
 
 #include <kj/async-unix.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <list>
 
 #include "runtime/http/connection.hpp"
+#include "runtime/http/http_tls.hpp"
+#include "runtime/http/quiet_kj.hpp"
 
 namespace lethe {
 namespace {
@@ -14,42 +15,24 @@ namespace {
 constexpr uint32_t refusing_max = 64;  // connections beyond the limit that hear 503
 constexpr auto accept_pause = 20 * kj::MILLISECONDS;
 
-/// KJ's own prints what it meets, and with it what clients sent.
-class quiet final : public kj::ExceptionCallback {
- public:
-  void logMessage(kj::LogSeverity, const char*, int, int, kj::String&&) override {}
-  StackTraceMode stackTraceMode() override { return StackTraceMode::NONE; }
-};
-
 /// A fourth of the shortest time anyone is given, so that a time's end is seen in time.
 kj::Duration tick_of(const http_limits& l) {
-  auto shortest = std::min({l.idle_ms, l.request_ms, l.send_ms, l.linger_ms});
+  auto shortest = std::min({l.handshake_ms, l.idle_ms, l.request_ms, l.send_ms, l.linger_ms});
   return std::clamp(shortest / 4, 5u, 250u) * kj::MILLISECONDS;
 }
 
 }  // namespace
 
-http_letters::~http_letters() { close(wake_fd_); }
-
-std::vector<http_letter> http_letters::take() {
-  uint64_t count = 0;
-  (void)!read(wake_fd_, &count, sizeof count);  // before the letters: none is put unannounced
-  std::lock_guard lock(mutex_);
-  return std::exchange(letters_, {});
-}
-
-void http_letters::wake() {
-  wakeups_.fetch_add(1, std::memory_order_relaxed);
-  uint64_t one = 1;
-  check(::write(wake_fd_, &one, sizeof one) == sizeof one);
-}
+/// By listener; null for those in the clear.
+using tls_contexts = std::vector<kj::Own<kj::TlsContext>>;
 
 /// All that lives on the server's thread.
 class http_floor final : private kj::TaskSet::ErrorHandler {
  public:
-  http_floor(http_loop& loop, http_server& server, kj::AsyncIoContext& io)
+  http_floor(http_loop& loop, http_server& server, kj::AsyncIoContext& io, tls_contexts tls)
       : loop_(loop),
         io_(io),
+        tls_(kj::mv(tls)),
         shared_{.server = &server,
                 .handler = loop.handler_,
                 .limits = loop.limits_,
@@ -84,6 +67,7 @@ class http_floor final : private kj::TaskSet::ErrorHandler {
   kj::Promise<void> read_letters();
   kj::Promise<void> watch_clock();
   void welcome(kj::Own<kj::AsyncIoStream> stream, uint32_t listener);
+  void shake_hands(kj::Own<kj::AsyncIoStream> stream, uint32_t listener);
   void deliver(http_letter& letter, std::vector<connection*>& touched);
   void stop_accepting();
   void bury_later();
@@ -91,12 +75,14 @@ class http_floor final : private kj::TaskSet::ErrorHandler {
 
   http_loop& loop_;
   kj::AsyncIoContext& io_;
+  tls_contexts tls_;
   serving shared_;
   kj::UnixEventPort::FdObserver wake_;
   kj::PromiseFulfillerPair<void> done_;
   std::list<connection> connections_;
   std::vector<kj::Own<kj::ConnectionReceiver>> receivers_;
   std::optional<kj::TaskSet> accepting_;
+  size_t shaking_ = 0;
   bool burying_ = false;
   bool late_ = false;
   kj::TaskSet tasks_;
@@ -108,24 +94,41 @@ kj::Promise<void> http_floor::accept_on(kj::ConnectionReceiver& from, uint32_t l
       return accept_on(from, listener);
     });
   };
-  if (connections_.size() >= shared_.limits.connections_max + refusing_max) return pause();
+  if (connections_.size() + shaking_ >= shared_.limits.connections_max + refusing_max)
+    return pause();
   // KJ also throws at once, from within the call.
   return kj::evalNow([&from] { return from.accept(); })
       .then(
           [this, &from, listener, pause](kj::Own<kj::AsyncIoStream> stream) {
-            auto failed =
-                kj::runCatchingExceptions([&] { welcome(kj::mv(stream), listener); });  // memory
+            auto failed = kj::runCatchingExceptions([&] {  // memory
+              loop_.accepted.fetch_add(1, std::memory_order_relaxed);
+              tls_[listener] ? shake_hands(kj::mv(stream), listener)
+                             : welcome(kj::mv(stream), listener);
+            });
             return failed == nullptr ? accept_on(from, listener) : pause();
           },
           [pause](kj::Exception&&) { return pause(); });  // out of descriptors, say
 }
 
 void http_floor::welcome(kj::Own<kj::AsyncIoStream> stream, uint32_t listener) {
-  loop_.accepted.fetch_add(1, std::memory_order_relaxed);
   auto& c = connections_.emplace_back(shared_, kj::mv(stream), listener);
   if (connections_.size() > shared_.limits.connections_max) c.refuse(503);
   c.serve();
   publish();
+}
+
+/// Whoever fails here, or takes too long, was never a client.
+void http_floor::shake_hands(kj::Own<kj::AsyncIoStream> stream, uint32_t listener) {
+  ++shaking_;
+  auto done = kj::evalNow([&] { return tls_[listener]->wrapServer(kj::mv(stream)); });
+  tasks_.add(done.then(
+      [this, listener](kj::Own<kj::AsyncIoStream>&& secured) {
+        --shaking_;
+        if (shared_.draining) return;
+        KJ_IF_MAYBE (why, kj::runCatchingExceptions([&] { welcome(kj::mv(secured), listener); }))
+          (void)why;  // no memory for this one
+      },
+      [this](kj::Exception&&) { --shaking_; }));
 }
 
 kj::Promise<void> http_floor::read_letters() {
@@ -217,11 +220,21 @@ result<void> http_loop::start(http_server& server) {
 }
 
 void http_loop::run(http_server& server, std::promise<result<void>> ready) {
-  quiet callback;
+  quiet_kj callback;
   bool running = false;
   auto failed = kj::runCatchingExceptions([&] {
     auto io = kj::setupAsyncIo();
-    http_floor floor(*this, server, io);
+    tls_contexts tls;
+    for (const auto& l : bound) {
+      if (!l.tls) {
+        tls.emplace_back();
+        continue;
+      }
+      auto made = serving_tls(*l.tls, io.provider->getTimer(), limits_.handshake_ms);
+      if (!made) return ready.set_value(fail("{} ({})", made.why().text, l.role));
+      tls.push_back(*kj::mv(made));
+    }
+    http_floor floor(*this, server, io, kj::mv(tls));
     running = true;
     ready.set_value({});
     floor.run();

@@ -2,13 +2,13 @@
 
 #include <atomic>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <variant>
 #include <vector>
 
 #include "runtime/http/http_block.hpp"
 #include "runtime/http/http_server.hpp"
+#include "runtime/http/letter_box.hpp"
 #include "runtime/http/listen.hpp"
 
 namespace lethe {
@@ -28,34 +28,7 @@ struct http_letter {
   std::variant<begin, piece, end, stop, quit> what;
 };
 
-/// The letter box: any thread puts in, one thread takes out and is woken once for many.
-class http_letters {
- public:
-  explicit http_letters(int wake_fd) : wake_fd_(wake_fd) {}
-  ~http_letters();
-  int fd() const { return wake_fd_; }
-
-  template <class... Letters>
-  void put(Letters... letters) {
-    bool first = false;
-    {
-      std::lock_guard lock(mutex_);
-      first = letters_.empty();
-      (letters_.push_back(std::move(letters)), ...);
-    }
-    if (first) wake();
-  }
-  std::vector<http_letter> take();
-  uint64_t wakeups() const { return wakeups_.load(std::memory_order_relaxed); }
-
- private:
-  void wake();
-
-  int wake_fd_;
-  std::atomic<uint64_t> wakeups_{0};
-  std::mutex mutex_;
-  std::vector<http_letter> letters_;
-};
+using http_letters = letter_box<http_letter>;
 
 /// The server's thread, and what it shares with others.
 class http_loop {

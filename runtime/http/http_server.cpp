@@ -16,7 +16,8 @@ result<void> check_limits(const http_limits& l) {
   if (l.head_bytes_max < head_bytes_min)
     return fail("http: head_bytes_max is {}; {} at least", l.head_bytes_max, head_bytes_min);
   if (l.connections_max == 0) return fail("http: connections_max is 0; 1 at least");
-  if (l.idle_ms == 0 || l.request_ms == 0 || l.send_ms == 0 || l.linger_ms == 0)
+  if (l.handshake_ms == 0 || l.idle_ms == 0 || l.request_ms == 0 || l.send_ms == 0 ||
+      l.linger_ms == 0)
     return fail("http: a time limit is 0 ms; 1 at least");
   if (l.body_bytes_max > arena_reserve_max / 2 || l.arena_bytes_more > arena_reserve_max / 4)
     return fail("http: a request of {} and {} bytes is more than an arena holds ({})",
@@ -39,7 +40,7 @@ result<std::unique_ptr<http_server>> http_server::start(std::span<const http_lis
   for (const auto& w : where) {
     auto s = listen_socket::open(w.address);
     if (!s) return fail("{} ({})", s.why().text, w.role);
-    bound.push_back({w.role, s->bound()});
+    bound.push_back({w.role, s->bound(), w.tls});
     sockets.push_back(*std::move(s));
   }
   int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

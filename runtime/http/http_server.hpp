@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "runtime/arena/arena.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/http/answer_head.hpp"
+#include "runtime/http/http_identity.hpp"
 #include "runtime/http/http_limits.hpp"
 #include "runtime/http/request_head.hpp"
 
@@ -56,6 +58,7 @@ class http_handler {
 struct http_listener {
   std::string role;
   std::string address;
+  std::optional<http_identity> tls;  // none: in the clear
 };
 
 struct http_numbers {

@@ -1,41 +1,16 @@
 #include "runtime/http/request_head.hpp"
 
 #include <algorithm>
-#include <charconv>
+
+#include "runtime/http/head_text.hpp"
 
 namespace lethe {
+
+using namespace head_text;
+
 namespace {
 
 constexpr size_t method_bytes_max = 16;
-constexpr size_t length_digits_max = 18;  // fits 64 bits
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; }
-
-bool same_name(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, {}, lower, lower);
-}
-
-std::string_view trimmed(std::string_view text) {
-  auto from = text.find_first_not_of(" \t");
-  if (from == text.npos) return {};
-  return text.substr(from, text.find_last_not_of(" \t") - from + 1);
-}
-
-/// Takes what lies before `end` out of `rest`, and `end` with it.
-std::string_view cut(std::string_view& rest, std::string_view end) {
-  auto at = rest.find(end);
-  auto piece = rest.substr(0, at);
-  rest = at == rest.npos ? std::string_view{} : rest.substr(at + end.size());
-  return piece;
-}
-
-bool lists(std::string_view value, std::string_view word) {
-  while (!value.empty())
-    if (same_name(trimmed(cut(value, ",")), word)) return true;
-  return false;
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// 0, or the status of the refusal.
 int read_version(std::string_view text, http_head& head) {
@@ -72,9 +47,7 @@ int read_request_line(std::string_view line, http_head& head) {
 
 int read_length(std::string_view value, http_head& head) {
   if (value.empty() || !std::ranges::all_of(value, is_digit)) return 400;
-  if (value.size() > length_digits_max) return 413;
-  std::from_chars(value.data(), value.data() + value.size(), head.content_length);
-  return 0;
+  return read_digits(value, head.content_length) ? 0 : 413;
 }
 
 struct seen_fields {

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <kj/exception.h>
+
+namespace lethe {
+
+/// On the stack of a thread that runs KJ, whose own callback prints what it meets, and with it what
+/// others sent.
+class quiet_kj final : public kj::ExceptionCallback {
+ public:
+  void logMessage(kj::LogSeverity, const char*, int, int, kj::String&&) override {}
+  StackTraceMode stackTraceMode() override { return StackTraceMode::NONE; }
+};
+
+}  // namespace lethe
