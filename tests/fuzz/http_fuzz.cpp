@@ -3,12 +3,13 @@
 #include <string>
 
 #include "runtime/http/chunk_reader.hpp"
+#include "runtime/http/http_client.hpp"
 #include "runtime/http/request_head.hpp"
 
 using namespace lethe;
 
-/// Bytes as a request's head, and what follows it as chunks: cut in two anywhere, the chunks say
-/// the same.
+/// Bytes as a request's head, an answer's head and a URL, and what follows the head as chunks: cut
+/// in two anywhere, the chunks say the same.
 namespace {
 
 struct read_out {
@@ -54,6 +55,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (head->chunked && head->content_length > 0) __builtin_trap();
     }
   }
+  for (bool head_only : {false, true})
+    if (auto reply = read_reply(text.substr(0, from), head_only, limits.fields_max)) {
+      if (reply->fields.size() > limits.fields_max) __builtin_trap();
+      if (head_only && reply->frame != body_frame::none) __builtin_trap();
+    }
+  if (auto url = read_url(text); url && (url->first.host.empty() || !url->second.starts_with('/')))
+    __builtin_trap();
   compare_cuts(text.substr(from), size > from ? (size - from) / 2 : 0);
   return 0;
 }
