@@ -13,10 +13,18 @@
 namespace lethe {
 namespace {
 
-constexpr size_t write_bytes_max = size_t{64} << 10;  // of one write: what stall_ms is measured on
 constexpr size_t chunk_bytes = size_t{16} << 10;
 
-/// A whole call as it goes out.
+constexpr std::string_view last_chunk = "0\r\n\r\n";
+
+void add_chunks(std::string_view body, std::string& out) {
+  for (size_t from = 0; from < body.size(); from += chunk_bytes) {
+    auto piece = body.substr(from, chunk_bytes);
+    fmt::format_to(std::back_inserter(out), "{:x}\r\n{}\r\n", piece.size(), piece);
+  }
+}
+
+/// A call as it goes out, as far as it is known.
 std::string framed(const http_call& c) {
   std::string out;
   auto at = std::back_inserter(out);
@@ -32,11 +40,9 @@ std::string framed(const http_call& c) {
     fmt::format_to(at, "Content-Length: {}\r\n", c.body.size());
   out += "\r\n";
   if (!c.chunked) return out += c.body;
-  for (size_t from = 0; from < c.body.size(); from += chunk_bytes) {
-    auto piece = std::string_view(c.body).substr(from, chunk_bytes);
-    fmt::format_to(at, "{:x}\r\n{}\r\n", piece.size(), piece);
-  }
-  return out += "0\r\n\r\n";
+  add_chunks(c.body, out);
+  if (!c.streamed) out += last_chunk;
+  return out;
 }
 
 }  // namespace
@@ -51,7 +57,8 @@ client_connection::client_connection(client_shared& s, const http_origin& to)
 void client_connection::begin(open_call call) {
   call_ = std::move(call);
   out_ = framed(call_->what);
-  sent_ = 0;
+  credit_ = call_->what.streamed ? call_->what.body.size() : 0;
+  finished_ = !call_->what.streamed;
   if (stage_ == stage::fresh) return connect();
   send();
 }
@@ -100,21 +107,24 @@ void client_connection::send() {
 }
 
 void client_connection::write_on() {
-  if (writing_ || unwritable_ || dead() || sent_ == out_.size()) return;
+  bool up = stage_ == stage::head || stage_ == stage::body;
+  if (writing_ || unwritable_ || !up || out_.empty()) return;
   writing_ = true;
-  size_t bytes = std::min(write_bytes_max, out_.size() - sent_);
-  auto written = kj::evalNow([&] { return stream_->write(out_.data() + sent_, bytes); });
-  tasks_.add(written.then(
-      [this, bytes] {
-        writing_ = false;
-        sent_ += bytes;
-        if (stage_ == stage::body) deadline_ = after(s_.limits.stall_ms);
-        write_on();
-      },
-      [this](kj::Exception&&) {
-        writing_ = false;
-        unwritable_ = true;  // it may have answered without reading on
-      }));
+  auto part = std::make_unique<std::string>(std::exchange(out_, {}));
+  size_t credit = std::exchange(credit_, 0);
+  auto written = kj::evalNow([&] { return stream_->write(part->data(), part->size()); });
+  tasks_.add(written.attach(kj::mv(part))
+                 .then(
+                     [this, credit] {
+                       writing_ = false;
+                       if (stage_ == stage::body) deadline_ = after(s_.limits.stall_ms);
+                       if (credit > 0 && call_) call_->who->drained(call_->id, credit);
+                       write_on();
+                     },
+                     [this](kj::Exception&&) {
+                       writing_ = false;
+                       unwritable_ = true;  // it may have answered without reading on
+                     }));
 }
 
 void client_connection::read_on() {
@@ -210,6 +220,20 @@ bool client_connection::deliver(std::string_view piece) {
   return true;
 }
 
+void client_connection::write(std::string_view piece) {
+  if (finished_ || !call_) return;
+  if (stage_ == stage::head) deadline_ = after(s_.limits.answer_ms);
+  add_chunks(piece, out_);
+  credit_ += piece.size();
+  write_on();
+}
+
+void client_connection::finish() {
+  if (std::exchange(finished_, true) || !call_) return;
+  out_ += last_chunk;
+  write_on();
+}
+
 void client_connection::took(size_t bytes) {
   untaken_ -= std::min(untaken_, bytes);
   deadline_ = after(s_.limits.stall_ms);
@@ -217,7 +241,7 @@ void client_connection::took(size_t bytes) {
 }
 
 void client_connection::whole() {
-  bool clean = head_.keep_alive && input().empty() && sent_ == out_.size() && !writing_;
+  bool clean = head_.keep_alive && input().empty() && finished_ && out_.empty() && !writing_;
   end({});
   if (!clean) return close_now();
   stage_ = stage::idle;

@@ -45,6 +45,8 @@ class client_connection final : private kj::TaskSet::ErrorHandler {
 
   /// On a new or an idle connection.
   void begin(open_call call);
+  void write(std::string_view piece);  // of a streamed call
+  void finish();
   void took(size_t bytes);
   void give_up(const error& why);
   void tick();
@@ -79,8 +81,9 @@ class client_connection final : private kj::TaskSet::ErrorHandler {
   kj::TimePoint deadline_;
 
   std::optional<open_call> call_;
-  std::string out_;  // the call, framed
-  size_t sent_ = 0;
+  std::string out_;    // the call, framed, what is not with the network of it
+  size_t credit_ = 0;  // bytes of pieces in it
+  bool finished_ = false;
   bool writing_ = false, unwritable_ = false;
 
   std::unique_ptr<char[]> buffer_;  // head_bytes_max; input is [from_, to_end_)

@@ -12,10 +12,12 @@ constexpr size_t body_step_min = size_t{64} << 10;
 
 }  // namespace
 
-connection::connection(serving& s, kj::Own<kj::AsyncIoStream> stream, uint32_t listener)
+connection::connection(serving& s, kj::Own<kj::AsyncIoStream> stream, uint32_t listener,
+                       size_t body_window)
     : s_(s),
       stream_(kj::mv(stream)),
       listener_(listener),
+      window_(body_window),
       deadline_(after(s.limits.idle_ms)),
       buffer_(std::make_unique<char[]>(s.limits.head_bytes_max)),
       send_deadline_(deadline_),
@@ -29,13 +31,13 @@ void connection::serve() { read_on(); }
 /// left waiting.
 void connection::read_on() {
   if (reading_ || stage_ == stage::dead) return;
-  direct_ = stage_ == stage::body && !request_->head.chunked && input().empty();
+  direct_ = stage_ == stage::body && request_ && !chunked_ && input().empty();
   char* to = nullptr;
   size_t room = 0;
   if (direct_) {
     to = body_room(1);
     if (to == nullptr) return refuse(503);
-    room = std::min(body_room_, size_t(request_->head.content_length)) - body_has_;
+    room = std::min(body_room_, size_t(content_length_)) - body_has_;
   } else {
     std::memmove(buffer_.get(), buffer_.get() + from_, to_ - from_);
     size_t had = std::exchange(to_, to_ - std::exchange(from_, 0));
@@ -110,15 +112,18 @@ bool connection::take_head(size_t bytes) {
   old_client_ = head.old;
   head_only_ = head.method == "HEAD";
   keep_alive_ = head.keep_alive;
+  chunked_ = head.chunked;
+  content_length_ = head.content_length;
   chunks_ = {};
   body_ = nullptr;
-  body_has_ = body_room_ = 0;
+  body_has_ = body_room_ = untaken_ = 0;
   stage_ = stage::body;
   bool has_body = head.chunked || head.content_length > 0;
   if (head.wants_continue && has_body && input().empty()) {
     queue_.push_back(http_block::frame("HTTP/1.1 100 Continue\r\n\r\n"));
     flush();
   }
+  if (window_ > 0) announce();
   return true;
 }
 
@@ -138,48 +143,69 @@ char* connection::body_room(size_t bytes) {
 }
 
 /// True when the body is whole.
-bool connection::advance_body() { return request_->head.chunked ? take_chunks() : take_length(); }
+bool connection::advance_body() { return chunked_ ? take_chunks() : take_length(); }
+
+/// False when there is no memory for it.
+bool connection::keep(std::string_view piece) {
+  if (piece.empty()) return true;
+  if (request_) {
+    char* to = body_room(piece.size());
+    if (to == nullptr) return refuse(503), false;
+    std::memcpy(to, piece.data(), piece.size());
+  } else {
+    untaken_ += piece.size();
+    s_.handler.came(id_, piece);
+  }
+  body_has_ += piece.size();
+  return true;
+}
 
 bool connection::take_length() {
-  size_t left = size_t(request_->head.content_length) - body_has_;
+  size_t left = size_t(content_length_) - body_has_;
   size_t here = std::min(left, input().size());
-  if (here > 0) {
-    char* to = body_room(here);
-    if (to == nullptr) return refuse(503), false;
-    std::memcpy(to, input().data(), here);
-    body_has_ += here;
-    consume(here);
-  }
+  if (!request_) here = std::min(here, window_ - std::min(window_, untaken_));
+  if (!keep(input().substr(0, here))) return false;
+  consume(here);
   return here == left;
 }
 
 bool connection::take_chunks() {
-  while (!input().empty()) {
+  while (!input().empty() && (request_ || untaken_ < window_)) {
     auto step = chunks_.read(input());
     if (step.what == chunk_reader::verdict::bad) return refuse(400), false;
     uint64_t announced = step.payload.size() + chunks_.left();
     if (announced > s_.limits.body_bytes_max - body_has_) return refuse(413), false;
-    if (!step.payload.empty()) {
-      char* to = body_room(step.payload.size());
-      if (to == nullptr) return refuse(503), false;
-      std::memcpy(to, step.payload.data(), step.payload.size());
-      body_has_ += step.payload.size();
-    }
+    if (!keep(step.payload)) return false;
     consume(step.consumed);
     if (step.what == chunk_reader::verdict::done) return true;
   }
   return false;
 }
 
-void connection::arrive() {
-  stage_ = stage::answering;
-  started_ = begun_ = ended_ = false;
+/// The request goes to the program, whole or before its body.
+void connection::announce() {
+  begun_ = ended_ = false;
   id_ = request_->id;
   request_->body = {body_, body_has_};
   s_.answering.emplace(id_, this);
-  http_request whole = *std::move(request_);
+  http_request arrived = *std::move(request_);
   request_.reset();
-  s_.handler.arrived(*s_.server, std::move(whole));
+  s_.handler.arrived(*s_.server, std::move(arrived));
+}
+
+void connection::arrive() {
+  stage_ = stage::answering;
+  started_ = false;
+  if (request_) return announce();
+  s_.handler.whole(id_);
+}
+
+void connection::took_of_body(size_t bytes) {
+  untaken_ -= std::min(untaken_, bytes);
+  if (stage_ != stage::body) return;
+  deadline_ = after(s_.limits.request_ms);
+  advance();
+  read_on();
 }
 
 /// Deadlines are looked at every few milliseconds rather than each having a timer.

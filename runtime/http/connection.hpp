@@ -35,7 +35,7 @@ struct serving {
 /// answers it goes on reading, to notice the client's end and to keep what comes early.
 class connection final : private kj::TaskSet::ErrorHandler {
  public:
-  connection(serving& s, kj::Own<kj::AsyncIoStream> stream, uint32_t listener);
+  connection(serving& s, kj::Own<kj::AsyncIoStream> stream, uint32_t listener, size_t body_window);
   ~connection() noexcept(false);
   connection(const connection&) = delete;
   connection& operator=(const connection&) = delete;
@@ -47,6 +47,7 @@ class connection final : private kj::TaskSet::ErrorHandler {
   void begin(const http_answer& answer);
   void write(http_block piece);
   void end();
+  void took_of_body(size_t bytes);
 
   void flush();  // what was begun and written since
   void tick();   // looks at the clock
@@ -66,6 +67,8 @@ class connection final : private kj::TaskSet::ErrorHandler {
   bool take_head(size_t bytes);
   bool take_length();
   bool take_chunks();
+  bool keep(std::string_view piece);
+  void announce();
   char* body_room(size_t bytes);
   void arrive();
   std::string_view input() const { return {buffer_.get() + from_, to_ - from_}; }
@@ -82,6 +85,7 @@ class connection final : private kj::TaskSet::ErrorHandler {
   serving& s_;
   kj::Own<kj::AsyncIoStream> stream_;
   uint32_t listener_;
+  size_t window_;  // of a body that comes in pieces; 0: it comes whole
   stage stage_ = stage::head;
   kj::TimePoint deadline_;
   bool started_ = false;  // the first byte of a request is here
@@ -95,6 +99,9 @@ class connection final : private kj::TaskSet::ErrorHandler {
   chunk_reader chunks_;
   char* body_ = nullptr;
   size_t body_has_ = 0, body_room_ = 0;
+  size_t untaken_ = 0;  // of a body that comes in pieces
+  bool chunked_ = false;
+  uint64_t content_length_ = 0;
 
   uint64_t id_ = 0;  // of the request being answered
   bool old_client_ = false, head_only_ = false, keep_alive_ = false;

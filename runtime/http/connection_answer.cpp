@@ -15,7 +15,8 @@ void connection::begin(const http_answer& answer) {
   if (begun_) return close_now();
   begun_ = true;
   frame_ = frame_of(answer, old_client_);
-  keep_alive_ = keep_alive_ && !s_.draining && frame_ != body_frame::until_close;
+  keep_alive_ = keep_alive_ && !s_.draining && frame_ != body_frame::until_close &&
+                stage_ != stage::body;  // the rest of which nobody wants
   length_left_ = answer.content_length.value_or(0);
   auto head = write_answer_head(answer, frame_, !keep_alive_);
   if (!head) return close_now();
@@ -47,8 +48,13 @@ void connection::end() {
 }
 
 void connection::refuse(int status) {
+  if (begun_) return close_now();
+  if (auto id = std::exchange(id_, 0)) {
+    s_.answering.erase(id);
+    s_.handler.left(id);
+  }
   ++s_.refused;
-  bool answering_head = request_ && head_only_;
+  bool answering_head = stage_ == stage::body && head_only_;
   stage_ = stage::closing;
   deadline_ = after(s_.limits.linger_ms);
   wipe_input();

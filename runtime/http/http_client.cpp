@@ -29,11 +29,18 @@ struct client_letter {
     uint64_t call;
     size_t bytes;
   };
+  struct write {
+    uint64_t call;
+    std::string piece;
+  };
+  struct finish {
+    uint64_t call;
+  };
   struct cancel {
     uint64_t call;
   };
   struct quit {};
-  std::variant<open_call, took, cancel, quit> what;
+  std::variant<open_call, took, write, finish, cancel, quit> what;
 };
 
 kj::Duration tick_of(const http_client_limits& l) {
@@ -109,6 +116,9 @@ class client_floor final : private kj::TaskSet::ErrorHandler {
   void deliver(client_letter& letter);
   void ask(open_call call);
   bool place(open_call& call);
+  open_call* waiting(uint64_t id);
+  void write(uint64_t id, std::string_view piece);
+  void finish(uint64_t id);
   void cancel(uint64_t id);
   void settle_later();
   void settle();
@@ -152,6 +162,10 @@ void client_floor::deliver(client_letter& letter) {
   if (auto* call = std::get_if<open_call>(&letter.what)) return ask(std::move(*call));
   if (auto* took = std::get_if<client_letter::took>(&letter.what)) {
     if (auto at = on_.find(took->call); at != on_.end()) at->second->took(took->bytes);
+  } else if (auto* more = std::get_if<client_letter::write>(&letter.what)) {
+    write(more->call, more->piece);
+  } else if (auto* last = std::get_if<client_letter::finish>(&letter.what)) {
+    finish(last->call);
   } else if (auto* cancels = std::get_if<client_letter::cancel>(&letter.what)) {
     cancel(cancels->call);
   } else {
@@ -183,6 +197,25 @@ bool client_floor::place(open_call& call) {
   on_[call.id] = free;
   free->begin(std::move(call));
   return true;
+}
+
+open_call* client_floor::waiting(uint64_t id) {
+  auto at = std::ranges::find(waiting_, id, &open_call::id);
+  return at == waiting_.end() ? nullptr : &*at;
+}
+
+void client_floor::write(uint64_t id, std::string_view piece) {
+  if (auto at = on_.find(id); at != on_.end())
+    at->second->write(piece);
+  else if (auto* call = waiting(id); call && call->what.streamed)
+    call->what.body += piece;
+}
+
+void client_floor::finish(uint64_t id) {
+  if (auto at = on_.find(id); at != on_.end())
+    at->second->finish();
+  else if (auto* call = waiting(id))
+    call->what.streamed = false;
 }
 
 void client_floor::cancel(uint64_t id) {
@@ -255,8 +288,17 @@ result<std::unique_ptr<http_client>> http_client::start(const http_client_limits
 
 uint64_t http_client::ask(http_call call, std::shared_ptr<http_call_watcher> who) {
   uint64_t id = loop_->calls.fetch_add(1) + 1;
+  call.chunked |= call.streamed;
   loop_->letters.put(client_letter{open_call{id, std::move(call), std::move(who)}});
   return id;
+}
+
+void http_client::write(uint64_t call, std::string_view piece) {
+  loop_->letters.put(client_letter{client_letter::write{call, std::string(piece)}});
+}
+
+void http_client::finish(uint64_t call) {
+  loop_->letters.put(client_letter{client_letter::finish{call}});
 }
 
 void http_client::took(uint64_t call, size_t bytes) {

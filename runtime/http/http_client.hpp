@@ -32,7 +32,8 @@ struct http_call {
   std::string method = "GET", path = "/";
   std::vector<std::pair<std::string, std::string>> fields;  // neither Host nor the body's frame
   std::string body;
-  bool chunked = false;  // the body goes in chunks, without a length
+  bool chunked = false;   // the body goes in chunks, without a length
+  bool streamed = false;  // so, and more of it comes by `write`, until `finish`
 };
 
 /// Told on the client's thread; calls return at once, and may ask, take and cancel.
@@ -42,6 +43,8 @@ class http_call_watcher {
   virtual void began(uint64_t call, const http_reply& head) = 0;
   /// A piece of the answer. It counts against the call's window until `took` says otherwise.
   virtual void came(uint64_t call, std::string_view piece) = 0;
+  /// So many bytes of what was written to a streamed call are with the network.
+  virtual void drained(uint64_t, size_t) {}
   /// The last word of each call: the answer is whole, or why it is not.
   virtual void ended(uint64_t call, const result<void>& how) = 0;
 };
@@ -73,6 +76,8 @@ class http_client {
 
   // From any thread:
   uint64_t ask(http_call call, std::shared_ptr<http_call_watcher> who);
+  void write(uint64_t call, std::string_view piece);  // copied
+  void finish(uint64_t call);
   void took(uint64_t call, size_t bytes);
   void cancel(uint64_t call);  // ended at once, if it was not
 

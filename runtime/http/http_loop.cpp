@@ -111,7 +111,8 @@ kj::Promise<void> http_floor::accept_on(kj::ConnectionReceiver& from, uint32_t l
 }
 
 void http_floor::welcome(kj::Own<kj::AsyncIoStream> stream, uint32_t listener) {
-  auto& c = connections_.emplace_back(shared_, kj::mv(stream), listener);
+  auto& c = connections_.emplace_back(shared_, kj::mv(stream), listener,
+                                      loop_.bound[listener].body_window);
   if (connections_.size() > shared_.limits.connections_max) c.refuse(503);
   c.serve();
   publish();
@@ -151,6 +152,10 @@ void http_floor::deliver(http_letter& letter, std::vector<connection*>& touched)
     c.begin(begin->answer);
   } else if (auto* piece = std::get_if<http_letter::piece>(&letter.what)) {
     c.write(std::move(piece->block));
+  } else if (auto* took = std::get_if<http_letter::took>(&letter.what)) {
+    c.took_of_body(took->bytes);
+  } else if (std::holds_alternative<http_letter::cut>(letter.what)) {
+    c.close_now();
   } else {
     c.end();
   }

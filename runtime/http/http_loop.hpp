@@ -22,10 +22,14 @@ struct http_letter {
     http_block block;
   };
   struct end {};
+  struct cut {};
+  struct took {
+    size_t bytes;
+  };
   struct stop {};  // accepting
   struct quit {};
   uint64_t id = 0;
-  std::variant<begin, piece, end, stop, quit> what;
+  std::variant<begin, piece, end, cut, took, stop, quit> what;
 };
 
 using http_letters = letter_box<http_letter>;

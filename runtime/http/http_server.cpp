@@ -40,7 +40,7 @@ result<std::unique_ptr<http_server>> http_server::start(std::span<const http_lis
   for (const auto& w : where) {
     auto s = listen_socket::open(w.address);
     if (!s) return fail("{} ({})", s.why().text, w.role);
-    bound.push_back({w.role, s->bound(), w.tls});
+    bound.push_back({w.role, s->bound(), w.tls, w.body_window});
     sockets.push_back(*std::move(s));
   }
   int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -54,6 +54,10 @@ result<std::unique_ptr<http_server>> http_server::start(std::span<const http_lis
 
 const std::vector<http_listener>& http_server::bound() const { return loop_->bound; }
 
+void http_server::took(uint64_t id, size_t bytes) {
+  loop_->letters.put(http_letter{id, http_letter::took{bytes}});
+}
+
 void http_server::begin(uint64_t id, http_answer head) {
   loop_->letters.put(http_letter{id, http_letter::begin{std::move(head)}});
 }
@@ -63,6 +67,8 @@ void http_server::write(uint64_t id, std::string_view piece) {
 }
 
 void http_server::end(uint64_t id) { loop_->letters.put(http_letter{id, http_letter::end{}}); }
+
+void http_server::cut(uint64_t id) { loop_->letters.put(http_letter{id, http_letter::cut{}}); }
 
 void http_server::answer(uint64_t id, http_answer head, std::string_view body) {
   head.content_length = body.size();

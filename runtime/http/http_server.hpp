@@ -30,7 +30,7 @@ class http_request {
   uint32_t listener;  // index of the address it came in by
   arena memory;       // has `arena_bytes_more` for whoever takes the request on
   http_head head;
-  std::string_view body;
+  std::string_view body;  // empty where bodies come in pieces
 
  private:
   static std::pmr::vector<http_field> fields_in(arena& a) {
@@ -44,6 +44,10 @@ class http_handler {
  public:
   virtual ~http_handler() = default;
   virtual void arrived(http_server& from, http_request request) = 0;
+  /// Where bodies come in pieces: the next one, valid during the call, which counts against the
+  /// listener's window until `took` says otherwise; and the body's end.
+  virtual void came(uint64_t, std::string_view) {}
+  virtual void whole(uint64_t) {}
   /// The answer can no longer be delivered: the client closed (also only its sending side), is
   /// too slow, or the server ends. Whoever works on it may stop.
   virtual void left(uint64_t id) = 0;
@@ -59,6 +63,9 @@ struct http_listener {
   std::string role;
   std::string address;
   std::optional<http_identity> tls;  // none: in the clear
+  /// Not 0: requests arrive with their heads, and bodies come in pieces; no more is read while so
+  /// many bytes of one are not taken.
+  size_t body_window = 0;
 };
 
 struct http_numbers {
@@ -88,9 +95,11 @@ class http_server {
   const std::vector<http_listener>& bound() const;
 
   // From any thread:
+  void took(uint64_t id, size_t bytes);  // of a body that comes in pieces
   void begin(uint64_t id, http_answer head);
   void write(uint64_t id, std::string_view piece);  // copied; the copy is wiped once it is sent
   void end(uint64_t id);
+  void cut(uint64_t id);  // the connection: what was promised of the answer will not come
   /// All of the above in one; the content length is the body's.
   void answer(uint64_t id, http_answer head, std::string_view body);
   /// No new connections and no new requests; those that began are answered, and connections close.
