@@ -10,9 +10,9 @@
 namespace {
 
 constexpr int64_t lanes = 16;
-constexpr int64_t head = 32;    // floats of a head
-constexpr int64_t block = 32;   // queries that are done together; keys are padded to it
-constexpr int64_t strip = 8;    // rows of a product that fit the registers
+constexpr int64_t head = 32;   // floats of a head
+constexpr int64_t block = 32;  // queries that are done together; keys are padded to it
+constexpr int64_t strip = 8;   // rows of a product that fit the registers
 
 typedef float lane __attribute__((vector_size(4 * lanes)));
 typedef int32_t whole __attribute__((vector_size(4 * lanes)));

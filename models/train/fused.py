@@ -1,5 +1,5 @@
 """Ember's forward and backward pass for training on a CPU: packed texts without padding, and the
-arithmetic of fused.cpp. The mathematics is that of llama.py, to which check_fused.py compares it."""
+arithmetic of fused.cpp. The mathematics is llama.py's, to which check_fused.py compares it."""
 import ctypes
 import hashlib
 import os
@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch.autograd import Function
 
+import llama
+
 SOURCE = pathlib.Path(__file__).with_name("fused.cpp")
 BUILD = ["g++", "-std=c++20", "-O3", "-march=native", "-fopenmp", "-fPIC", "-shared"]
 LANES, HEAD = 16, 32  # of fused.cpp
@@ -22,7 +24,9 @@ def _argument(value):
     if isinstance(value, torch.Tensor):
         assert value.is_contiguous() and value.dtype in (torch.float32, torch.int64)
         return ctypes.c_void_p(value.data_ptr())
-    return {int: ctypes.c_int64, float: ctypes.c_float, type(None): lambda _: None}[type(value)](value)
+    if value is None:
+        return None
+    return {int: ctypes.c_int64, float: ctypes.c_float}[type(value)](value)
 
 
 class Kernels:
@@ -37,7 +41,8 @@ class Kernels:
 
 def built(folder, shape):
     """The kernels, built into `folder` unless they are there already; None where they can't be."""
-    if shape.head_dim != HEAD or any(n % LANES for n in (shape.hidden, shape.ff, shape.vocab)):
+    widths = (shape.hidden, shape.ff, shape.vocab)
+    if shape.head_dim != HEAD or any(n % LANES for n in widths):
         print(f"train: fused.cpp wants heads of {HEAD} and widths in multiples of {LANES}; "
               "going on without it, at about half the speed", flush=True)
         return None
@@ -144,7 +149,8 @@ class HeadLoss(Function):
         for at in range(0, len(hidden), LOGIT_ROWS):
             part = slice(at, at + LOGIT_ROWS)
             logits = hidden[part] @ matrix.t()
-            kernels("cross_entropy", logits, goals[part], weights[part], *logits.shape, losses[part])
+            kernels("cross_entropy", logits, goals[part], weights[part], *logits.shape,
+                    losses[part])
             torch.mm(logits, matrix, out=d_hidden[part])
             d_matrix.addmm_(logits.t(), hidden[part])
         ctx.save_for_backward(d_hidden, d_matrix)
@@ -170,11 +176,16 @@ class Texts:
         self.goals, self.weights = targets[self.counted], weights[self.counted]
 
 
+def angles(shape):
+    """cos and sin for each position. Positions count from a text's start, since only their
+    differences matter."""
+    return (t[:, :HEAD // 2].contiguous() for t in llama.rotary(shape, "cpu"))
+
+
 def hidden(kernels, model, texts):
     """The last hidden state of the tokens that count in the loss."""
     s = model.shape
-    angle = torch.outer(torch.arange(s.positions), s.theta ** (-torch.arange(0, HEAD, 2) / HEAD))
-    cosine, sine = angle.cos(), angle.sin()
+    cosine, sine = angles(s)
     x, delta = F.embedding(texts.ids, model.embed_tokens.weight), None
     for layer in model.layers:
         a, m = layer.self_attn, layer.mlp

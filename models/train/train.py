@@ -11,13 +11,13 @@ import pathlib
 import signal
 import time
 
+import machine  # before PyTorch, whose threads it tells how to wait
 import torch
 import torch.nn.functional as F
 
 import corpus
 import fused
 import llama
-import machine
 import optimizer
 from tokenizer import Tokenizer
 
