@@ -1,5 +1,5 @@
 """Compares fused.py with PyTorch's own operations: every function's outputs and gradients with
-double precision, then a model's loss and gradients with llama.py's. Run it after any change there."""
+double precision, then a model's loss and gradients with llama.py's. Run it after every change."""
 import math
 import sys
 import tempfile

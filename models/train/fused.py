@@ -39,17 +39,17 @@ class Kernels:
         getattr(self._library, name)(*map(_argument, args))
 
 
+def without(reason):
+    print(f"train: {reason}; going on without fused.cpp, at about half the speed", flush=True)
+
+
 def built(folder, shape):
     """The kernels, built into `folder` unless they are there already; None where they can't be."""
     widths = (shape.hidden, shape.ff, shape.vocab)
     if shape.head_dim != HEAD or any(n % LANES for n in widths):
-        print(f"train: fused.cpp wants heads of {HEAD} and widths in multiples of {LANES}; "
-              "going on without it, at about half the speed", flush=True)
-        return None
+        return without(f"heads must have {HEAD} floats, and widths be multiples of {LANES}")
     if not shutil.which(BUILD[0]):
-        print("train: g++ is missing; going on without fused.cpp, at about half the speed "
-              "(apt-get install g++)", flush=True)
-        return None
+        return without("g++ is missing (apt-get install g++)")
     # What -march=native means is another thing on another machine.
     machine = [line for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                if line.startswith(("flags", "Features"))][:1]
@@ -57,7 +57,8 @@ def built(folder, shape):
     path = pathlib.Path(folder) / f"fused-{digest}.so"
     if not path.exists():
         part = path.with_suffix(f".{os.getpid()}")
-        subprocess.run([*BUILD, str(SOURCE), "-o", str(part)], check=True)
+        if subprocess.run([*BUILD, str(SOURCE), "-o", str(part)]).returncode:
+            return without("g++ could not build it")
         os.replace(part, path)
     return Kernels(path)
 

@@ -37,7 +37,8 @@ class Muon(torch.optim.Optimizer):
                 updates = orthogonal(torch.stack([self.wanted(p, group["momentum"])
                                                   for p in params]))
                 for p, update in zip(params, updates):
-                    p.mul_(1 - group["lr"] * group["decay"]).add_(update, alpha=-group["lr"] * scale)
+                    p.mul_(1 - group["lr"] * group["decay"])
+                    p.add_(update, alpha=-group["lr"] * scale)
 
 
 class Both:
