@@ -12,7 +12,8 @@ def orthogonal(stack, steps=5):
     x = x / (x.norm(dim=(-1, -2), keepdim=True) + 1e-7)
     for _ in range(steps):
         square = x @ x.transpose(-1, -2)
-        x = 3.4445 * x + (-4.7750 * square + 2.0315 * (square @ square)) @ x
+        square = torch.baddbmm(square, square, square, beta=-4.7750, alpha=2.0315)
+        x = torch.baddbmm(x, square, x, beta=3.4445)
     return x.transpose(-1, -2) if tall else x
 
 
@@ -20,16 +21,24 @@ class Muon(torch.optim.Optimizer):
     def __init__(self, params, lr, momentum=0.95, decay=0.01):
         super().__init__(params, dict(lr=lr, momentum=momentum, decay=decay))
 
+    def wanted(self, p, momentum):
+        """The gradient after its momentum."""
+        mean = self.state[p].setdefault("mean", torch.zeros_like(p))
+        mean.lerp_(p.grad, 1 - momentum)
+        return p.grad.lerp(mean, momentum)
+
     @torch.no_grad()
     def step(self):
         for group in self.param_groups:
-            for p in group["params"]:
-                mean = self.state[p].setdefault("mean", torch.zeros_like(p))
-                mean.lerp_(p.grad, 1 - group["momentum"])
-                update = orthogonal(p.grad.lerp(mean, group["momentum"]))
-                # Every update then moves an output by about the same, whatever the matrix's form.
-                scale = max(1, p.shape[0] / p.shape[1]) ** 0.5
-                p.mul_(1 - group["lr"] * group["decay"]).add_(update, alpha=-group["lr"] * scale)
+            for shape in sorted({p.shape for p in group["params"]}):
+                params = [p for p in group["params"] if p.shape == shape]
+                # Every update moves an output by about the same, whatever the matrix's form.
+                scale = max(1, shape[0] / shape[1]) ** 0.5
+                updates = orthogonal(torch.stack([self.wanted(p, group["momentum"])
+                                                  for p in params]))
+                for p, update in zip(params, updates):
+                    p.mul_(1 - group["lr"] * group["decay"])
+                    p.add_(update, alpha=-group["lr"] * scale)
 
 
 class Both:

@@ -11,18 +11,19 @@ import pathlib
 import signal
 import time
 
+import machine  # before PyTorch, whose threads it tells how to wait
 import torch
 import torch.nn.functional as F
 
 import corpus
+import fused
 import llama
-import machine
 import optimizer
 from tokenizer import Tokenizer
 
 WARMUP = 100_000  # tokens
 # (from so many tokens, rows of a batch, their length); in a decay, from this share of it
-BATCHES = [(0, 32, 128), (1_500_000, 16, 256), (8_000_000, 8, 512), (24_000_000, 4, 1024)]
+BATCHES = [(0, 32, 128), (1_500_000, 16, 256), (8_000_000, 16, 512), (24_000_000, 8, 1024)]
 DECAY_BATCHES = [(0, 8, 512), (0.5, 4, 1024)]
 RATES = {"ember": (0.012, 0.0025), "draft": (0.012, 0.004)}  # of the matrices, of the rest
 
@@ -54,18 +55,29 @@ def factor(done, wanted, decaying):
     return 1 - done / wanted if decaying else min(1, (done + 2048) / WARMUP)
 
 
-def losses(model, teacher, data, device):
-    """The weighted loss of a batch, and the loss of the assistant's tokens alone."""
+def counted(data, device, kernels):
+    """How to compute a model's hidden states where the loss counts, their goals and weights."""
+    if kernels:
+        texts = fused.Texts(*data)
+        return lambda model: fused.hidden(kernels, model, texts), texts.goals, texts.weights
     ids, targets, weights, number = (torch.from_numpy(a).to(device) for a in data)
-    bias = llama.text_bias(number)
-    counted = weights > 0
-    hidden = model.hidden(ids, bias)[counted]
-    logits, goal, weight = model.logits(hidden), targets[counted], weights[counted]
+    bias, there = llama.text_bias(number), weights > 0
+    return lambda model: model.hidden(ids, bias)[there], targets[there], weights[there]
+
+
+def losses(model, teacher, data, device, kernels):
+    """The weighted loss of a batch, and the loss of the assistant's tokens alone."""
+    hidden, goal, weight = counted(data, device, kernels)
+    if kernels and not teacher:
+        total, loss = fused.HeadLoss.apply(kernels, hidden(model), model.embed_tokens.weight,
+                                           goal, weight / weight.sum())
+        return total, loss[weight == 1].mean().item()
+    logits = model.logits(hidden(model))
     loss = F.cross_entropy(logits, goal, reduction="none")
     answers = loss[weight == 1].mean().item()
     if teacher:
         with torch.no_grad():
-            wanted = teacher.logits(teacher.hidden(ids, bias)[counted]).softmax(-1)
+            wanted = teacher.logits(hidden(teacher)).softmax(-1)
         # The teacher's whole distribution says more than the one token of the text.
         loss = 0.2 * loss + 0.8 * -(wanted * logits.log_softmax(-1)).sum(-1)
     return (loss * weight).sum() / weight.sum(), answers
@@ -153,8 +165,8 @@ class Progress:
         self.log.flush()
 
 
-def one_step(model, teacher, opt, data, device, rate):
-    loss, answers = losses(model, teacher, data, device)
+def one_step(model, teacher, opt, data, device, kernels, rate):
+    loss, answers = losses(model, teacher, data, device, kernels)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     opt.step(rate)
@@ -168,6 +180,7 @@ def trained(args, device):
     count = sum(p.numel() for p in model.parameters())
     print(f"{args.model}: {count / 1e6:.2f} M parameters, step {at.step}", flush=True)
     teacher = load(args.teacher, device)[0] if args.teacher else None
+    kernels = fused.built(args.run, model.shape) if device == "cpu" else None
     wanted = int((args.decay or args.tokens) * 1e6)
     target = args.run / ("decay.pt" if args.decay else "stable.pt")
     stop, saved_at = Stop(), time.time()
@@ -178,7 +191,8 @@ def trained(args, device):
             rows, length = batch_size(done / wanted, DECAY_BATCHES) if args.decay else \
                 batch_size(at.tokens, BATCHES)
             data = corpus.batch(tokenizer, args.seed, at.step, rows, length)
-            answers = one_step(model, teacher, opt, data, device, factor(done, wanted, args.decay))
+            answers = one_step(model, teacher, opt, data, device, kernels,
+                               factor(done, wanted, args.decay))
             at.step, at.tokens = at.step + 1, at.tokens + rows * length
             progress.step(at, answers, length)
             if time.time() - saved_at > args.save_minutes * 60:
