@@ -23,7 +23,7 @@ from tokenizer import Tokenizer
 
 WARMUP = 100_000  # tokens
 # (from so many tokens, rows of a batch, their length); in a decay, from this share of it
-BATCHES = [(0, 32, 128), (1_500_000, 16, 256), (8_000_000, 16, 512), (24_000_000, 8, 1024)]
+BATCHES = [(0, 32, 128), (1_500_000, 16, 256), (8_000_000, 8, 512), (24_000_000, 4, 1024)]
 DECAY_BATCHES = [(0, 8, 512), (0.5, 4, 1024)]
 RATES = {"ember": (0.012, 0.0025), "draft": (0.012, 0.004)}  # of the matrices, of the rest
 
