@@ -6,7 +6,7 @@
 /// get any more (P2468). g++ 12 does not know that rule yet, clang does.
 namespace kj {
 
-inline bool operator==(const char* a, const StringPtr& b) { return b == a; }
-inline bool operator!=(const char* a, const StringPtr& b) { return !(b == a); }
+inline bool operator==(const char* a, const StringPtr& b) { return StringPtr(a) == b; }
+inline bool operator!=(const char* a, const StringPtr& b) { return !(StringPtr(a) == b); }
 
 }  // namespace kj
