@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/e2e/command.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 
@@ -108,12 +109,12 @@ class running_cluster {
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_addopen(&files, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    std::vector<std::string> words = {LETHE_PROGRAM, "up", file};
+    std::vector<std::string> words = {places::program, "up", file};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (auto& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
-    posix_spawn(&pid, LETHE_PROGRAM, &files, nullptr, argv.data(), environ);
+    posix_spawn(&pid, places::program, &files, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&files);
   }
 
@@ -173,7 +174,7 @@ inline bool is_whole(const std::string& file) {
 }
 
 inline std::string lab_config(const std::string& more = {}, const std::string& batching = {}) {
-  return "profile = \"lab\"\n[model]\npath = \"" LETHE_SOURCE_DIR
+  return "profile = \"lab\"\n[model]\npath = \"" + std::string(places::source) +
          "/models/tiny\"\n[listen]\napi = \"127.0.0.1:0\"\nmetrics = \"127.0.0.1:0\"\n[batching]\n"
          "kv_memory = \"16 MiB\"\n" +
          batching + more;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "simdjson.h"
+#include "tests/places.hpp"
 
 extern char** environ;
 
@@ -64,12 +65,12 @@ inline finished run_lethe(std::vector<std::string> arguments, const std::string&
   posix_spawn_file_actions_addopen(&files, 0, in.c_str(), O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
   posix_spawn_file_actions_addopen(&files, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
-  arguments.insert(arguments.begin(), LETHE_PROGRAM);
+  arguments.insert(arguments.begin(), places::program);
   std::vector<char*> words;
   for (auto& a : arguments) words.push_back(a.data());
   words.push_back(nullptr);
   pid_t child = 0;
-  int failed = posix_spawn(&child, LETHE_PROGRAM, &files, nullptr, words.data(), environ);
+  int failed = posix_spawn(&child, places::program, &files, nullptr, words.data(), environ);
   posix_spawn_file_actions_destroy(&files);
   int status = 0;
   if (failed != 0 || waitpid(child, &status, 0) != child) return {};
@@ -78,7 +79,7 @@ inline finished run_lethe(std::vector<std::string> arguments, const std::string&
 
 /// Runs it with standard output on a pipe that nobody reads.
 inline finished run_lethe_unread(const std::vector<std::string>& arguments) {
-  std::string command = "exec 3>&1; { " LETHE_PROGRAM;
+  std::string command = "exec 3>&1; { " + std::string(places::program);
   for (const auto& a : arguments) command += " '" + a + "'";
   scratch_folder folder;
   std::string err = folder / "err";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/e2e/cluster.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
@@ -32,7 +33,7 @@ class fragile_cluster {
 
  private:
   std::string config(const std::string& engines) {
-    ::setenv("LD_PRELOAD", LETHE_TEST_THROWS_LIBRARY, 1);
+    ::setenv("LD_PRELOAD", places::throws_library, 1);
     ::setenv("LETHE_TEST_THROWS", order_.c_str(), 1);
     return lab_config("[engines]\n" + engines + "[health]\nrestart_ms = 300\n");
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tests/e2e/load.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
@@ -107,13 +108,15 @@ TEST(Cluster, GoesOnWhereNobodyReadsWhatItTells) {
   std::filesystem::remove(folder / "run");
   std::filesystem::create_directory(folder / "run");
   auto file = folder.write("unread.toml", "name = \"unread\"\n" + lab_config());
-  auto up = LETHE_PROGRAM " up " + file + " 2>&1 >/dev/null | head -n 1 >/dev/null";
+  auto up =
+      std::string(places::program) + " up " + file + " 2>&1 >/dev/null | head -n 1 >/dev/null";
   std::thread running([&] { EXPECT_EQ(std::system(up.c_str()), 0); });
   for (int i = 0; i < 300 && !is_whole(file); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(run_lethe({"scale", "engines=2", "--cluster", file}).exit_code, 0);
   EXPECT_TRUE(is_whole(file));
-  auto down = "timeout -k 1 20 " LETHE_PROGRAM " down --cluster " + file + " >/dev/null";
+  auto down =
+      "timeout -k 1 20 " + std::string(places::program) + " down --cluster " + file + " >/dev/null";
   EXPECT_EQ(std::system(down.c_str()), 0);
   running.join();
 }
@@ -169,8 +172,8 @@ TEST(Cluster, WhatCannotWorkIsRefusedBeforeAnythingStarts) {
   auto up = [&](const std::string& config) {
     return run_lethe({"up", folder.write("x.toml", config)});
   };
-  auto strict =
-      up("[model]\npath = \"" LETHE_SOURCE_DIR "/models/tiny\"\n[listen]\napi = \"127.0.0.1:0\"\n");
+  auto strict = up("[model]\npath = \"" + std::string(places::source) +
+                   "/models/tiny\"\n[listen]\napi = \"127.0.0.1:0\"\n");
   EXPECT_EQ(strict.exit_code, 1);
   EXPECT_NE(strict.err.find("listen.api"), std::string::npos) << strict.err;
   auto lost = up("profile = \"lab\"\n[model]\npath = \"/nowhere\"\n");
@@ -179,9 +182,9 @@ TEST(Cluster, WhatCannotWorkIsRefusedBeforeAnythingStarts) {
   auto busy = running_cluster(lab_config());
   ASSERT_TRUE(busy.tells("ready"));
   std::string port = std::to_string(busy.port("api"));
-  auto taken = up("name = \"other\"\nprofile = \"lab\"\n[model]\npath = \"" LETHE_SOURCE_DIR
-                  "/models/tiny\"\n[listen]\napi = \"127.0.0.1:" +
-                  port + "\"\n");
+  auto taken = up(
+      "name = \"other\"\nprofile = \"lab\"\n[model]\npath = \"" +
+      std::string(places::source) "/models/tiny\"\n[listen]\napi = \"127.0.0.1:" + port + "\"\n");
   EXPECT_EQ(taken.exit_code, 1);
   EXPECT_NE(taken.err.find(port), std::string::npos) << taken.err;
 }

@@ -3,11 +3,12 @@
 #include <sys/stat.h>
 
 #include "tests/e2e/cluster.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
 
-const std::string deploy = LETHE_SOURCE_DIR "/configs/deploy/";
+const std::string deploy = std::string(places::source) + "/configs/deploy/";
 
 void write_program(const scratch_folder& folder, const std::string& name, const std::string& text) {
   std::string path = folder.write(name, text);
@@ -34,11 +35,11 @@ class slurm_job {
     ::setenv("SLURM_TMPDIR", (folder_ / "").c_str(), 1);
     ::setenv("SLURM_JOB_ID", "7", 1);
     ::setenv("SLURM_JOB_NODELIST", "n[2-3]", 1);
-    ::setenv("LETHE", LETHE_PROGRAM, 1);
+    ::setenv("LETHE", places::program, 1);
     ::setenv("LETHE_API_PORT", "0", 1);
     std::string port = std::to_string(20000 + ::getpid() % 20000);
-    ::execlp("bash", "bash", (deploy + "slurm.sh").c_str(), LETHE_SOURCE_DIR "/models/tiny",
-             port.c_str(), nullptr);
+    ::execlp("bash", "bash", (deploy + "slurm.sh").c_str(),
+             std::string(places::source) + "/models/tiny", port.c_str(), nullptr);
     ::_exit(127);
   }
   ~slurm_job() {
@@ -107,7 +108,7 @@ TEST(Deploy, TheUnitsCommandIsOneThatTheProgramKnows) {
   std::vector<std::string> words;
   for (std::string word; line >> word;) words.push_back(word);
   ASSERT_EQ(words.size(), 4u);
-  words[1] = LETHE_SOURCE_DIR "/configs/two-hosts.toml";
+  words[1] = std::string(places::source) + "/configs/two-hosts.toml";
   words[3] = "nobody";  // instead of the instance, so that it refuses
   auto up = run_lethe(words);
   EXPECT_EQ(up.exit_code, 1);

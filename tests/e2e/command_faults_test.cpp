@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/e2e/cluster.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
@@ -44,9 +45,12 @@ TEST(FullDisk, WhatIsWrittenIsWrittenWholeOrNotAtAll) {
   scratch_folder folder;
   std::string from = recording(folder);
   std::string keys = folder.write(
-      "keys.toml", "profile = \"lab\"\n[model]\npath = \"" LETHE_SOURCE_DIR
-                   "/models/tiny\"\n[tls]\nfolder = \"disk\"\n[[hosts]]\nname = \"a\"\n");
-  std::string lethe = LETHE_PROGRAM;
+      "keys.toml",
+      "profile = \"lab\"\n[model]\npath = \"" +
+          std::string(
+              places::
+                  source) "/models/tiny\"\n[tls]\nfolder = \"disk\"\n[[hosts]]\nname = \"a\"\n");
+  std::string lethe = places::program;
   auto fails = [](const std::string& command, int pages) {
     auto ran = on_a_small_disk("echo what was there before >$DISK/there; " + command +
                                    "; echo exit $?; echo left: $(ls -A $DISK); cat $DISK/there",
@@ -55,11 +59,11 @@ TEST(FullDisk, WhatIsWrittenIsWrittenWholeOrNotAtAll) {
     EXPECT_TRUE(says(ran.out, "exit 1\nleft: there\nwhat was there before\n")) << command << "\n"
                                                                                << ran.out;
   };
-  for (const auto& command :
-       {lethe + " trace save --from " + from + " $DISK/there",
-        lethe + " trace export --from " + from + " --perfetto $DISK/there",
-        lethe + " trace export --from " + from + " --otlp $DISK/there",
-        lethe + " model convert --force " LETHE_SOURCE_DIR "/models/tiny $DISK/there"})
+  for (const auto& command : {lethe + " trace save --from " + from + " $DISK/there",
+                              lethe + " trace export --from " + from + " --perfetto $DISK/there",
+                              lethe + " trace export --from " + from + " --otlp $DISK/there",
+                              lethe + " model convert --force " + std::string(places::source) +
+                                  "/models/tiny $DISK/there"})
     for (int pages : {1, 2}) fails(command, pages);
   // With two pages a key finds room, and its certificate does not.
   std::string here = folder / "k.toml";
@@ -72,14 +76,14 @@ TEST(FullDisk, AnAnswerThatNobodyCouldReadIsAnError) {
   scratch_folder folder;
   std::string from = recording(folder);
   std::string config = folder.write("c.toml", lab_config());
-  std::string model = " --model " LETHE_SOURCE_DIR "/models/tiny ";
+  std::string model = " --model " + std::string(places::source) + "/models/tiny ";
   for (const std::string& command :
        {std::string("config keys"), "config check " + config, std::string("--help"),
         std::string("--version"), "trace list --from " + from, "trace slow --from " + from,
-        std::string("model inspect " LETHE_SOURCE_DIR "/models/tiny"), "tokenize" + model + config,
-        "generate" + model + "--prompt x --max-tokens 2 --quiet",
+        std::string("model inspect " + std::string(places::source) + "/models/tiny"),
+        "tokenize" + model + config, "generate" + model + "--prompt x --max-tokens 2 --quiet",
         "trace export --from " + from + " --otlp /dev/full"}) {
-    auto ran = shell(std::string(LETHE_PROGRAM) + " " + command + " 2>&1 >/dev/full");
+    auto ran = shell(std::string(places::program) + " " + command + " 2>&1 >/dev/full");
     EXPECT_EQ(ran.exit_code, 1) << command;
     EXPECT_TRUE(says(ran.out, "No space left on device") || says(ran.out, "standard output"))
         << command << ": " << ran.out;
@@ -107,8 +111,9 @@ TEST(FullDisk, ServingGoesOnWhenTheLogCannotBeWritten) {
   config.replace(config.find("127.0.0.1:0"), 11, "127.0.0.1:" + std::to_string(port));
   std::string file = folder.write("c.toml", config);
   finished up;
-  std::thread runs(
-      [&] { up = shell(std::string(LETHE_PROGRAM) + " up " + file + " >/dev/full 2>/dev/full"); });
+  std::thread runs([&] {
+    up = shell(std::string(places::program) + " up " + file + " >/dev/full 2>/dev/full");
+  });
   auto until = test_clock::now() + std::chrono::seconds(20);
   http_said said;
   while (said.status != 200 && test_clock::now() < until) {
@@ -128,7 +133,7 @@ TEST(FullDisk, WithoutRoomForItsSocketNothingStarts) {
   scratch_folder folder;
   std::string file = folder.write("c.toml", lab_config());
   auto ran = on_a_small_disk("mount -o remount,nr_inodes=1 none $DISK; XDG_RUNTIME_DIR=$DISK " +
-                             std::string(LETHE_PROGRAM) + " up " + file + "; echo exit $?");
+                             std::string(places::program) + " up " + file + "; echo exit $?");
   EXPECT_TRUE(says(ran.out, "cannot be made: No space left on device")) << ran.out;
   EXPECT_TRUE(says(ran.out, "exit 1")) << ran.out;
 }
@@ -174,7 +179,7 @@ bool within(double seconds, Done&& done) {
 // The file was good when the cluster started, and is not when an engine has to be started again.
 TEST(Parking, AnEngineThatCannotStartIsTriedThenParkedAndTheOtherServes) {
   scratch_folder folder;
-  std::filesystem::copy(LETHE_SOURCE_DIR "/models/tiny", folder / "tiny",
+  std::filesystem::copy(std::string(places::source) + "/models/tiny", folder / "tiny",
                         std::filesystem::copy_options::recursive);
   std::string weights = folder / "tiny/model.safetensors";
   ASSERT_TRUE(std::filesystem::exists(weights));

@@ -2,11 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "command.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
 
-const std::string tiny = LETHE_SOURCE_DIR "/models/tiny";
+const std::string tiny = std::string(places::source) + "/models/tiny";
 using words = std::vector<std::string>;
 
 words generate(const words& more) {
@@ -256,7 +257,7 @@ TEST(CommandLine, AReaderThatLeavesEndsItQuietly) {
                           generate({"--prompt", "a", "--max-tokens", "300", "--ignore-eos"}),
                           generate({"--prompt", "a", "--max-tokens", "9", "--json"}),
                           {"config", "keys"},
-                          {"config", "check", LETHE_SOURCE_DIR "/configs/one.toml"}}) {
+                          {"config", "check", std::string(places::source) + "/configs/one.toml"}}) {
     auto ran = run_lethe_unread(command);
     EXPECT_TRUE(ran.exit_code == 0 || ran.exit_code == 1) << command[0] << ran.exit_code << ran.err;
     EXPECT_LE(ran.error_lines(), 1u) << ran.err;

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "tests/e2e/cluster.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
@@ -131,9 +132,8 @@ held_by settled(const running_cluster& c) {
 }
 
 std::string config_of(const std::string& engines) {
-  return "profile = \"lab\"\n[model]\npath = \"" LETHE_SOURCE_DIR
-         "/models/ember\"\n[listen]\napi = \"127.0.0.1:0\"\nmetrics = \"127.0.0.1:0\"\n" +
-         engines;
+  return "profile = \"lab\"\n[model]\npath = \"" + std::string(places::source) +
+         "/models/ember\"\n[listen]\napi = \"127.0.0.1:0\"\nmetrics = \"127.0.0.1:0\"\n" + engines;
 }
 
 class Memory : public ::testing::Test {

@@ -4,11 +4,12 @@
 #include <sys/stat.h>
 
 #include "command.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
 
-const std::string tiny = LETHE_SOURCE_DIR "/models/tiny";
+const std::string tiny = std::string(places::source) + "/models/tiny";
 using words = std::vector<std::string>;
 
 void refuses(const words& arguments, const std::vector<std::string>& says,

@@ -6,11 +6,12 @@
 #include <thread>
 
 #include "tests/e2e/engine_run.hpp"
+#include "tests/places.hpp"
 
 namespace lethe::e2e {
 namespace {
 
-const std::filesystem::path tiny = std::filesystem::path(LETHE_SOURCE_DIR) / "models/tiny";
+const std::filesystem::path tiny = std::filesystem::path(places::source) / "models/tiny";
 
 size_t not_zero(bytes_view bytes) {
   return size_t(

@@ -7,11 +7,12 @@
 #include "runtime/grammar/schema.hpp"
 #include "runtime/json/json_slice.hpp"
 #include "tests/e2e/engine_run.hpp"
+#include "tests/places.hpp"
 
 namespace lethe::e2e {
 namespace {
 
-const std::filesystem::path tiny = std::filesystem::path(LETHE_SOURCE_DIR) / "models/tiny";
+const std::filesystem::path tiny = std::filesystem::path(places::source) / "models/tiny";
 
 const tokenizer& words() {
   static const tokenizer made = [] {

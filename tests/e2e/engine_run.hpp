@@ -13,13 +13,14 @@
 #include "runtime/batch/engine.hpp"
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/load.hpp"
+#include "tests/places.hpp"
 
 namespace lethe::e2e {
 
 /// Where the shared vectors are; empty: not on this machine, which only CI may not accept.
 inline std::filesystem::path vectors() {
   const char* set = std::getenv("LETHE_VECTORS");
-  std::filesystem::path path = set ? set : LETHE_VECTORS_DEFAULT;
+  std::filesystem::path path = set ? set : places::vectors;
   if (std::filesystem::exists(path)) return path;
   const char* ci = std::getenv("CI");
   if (ci && std::string(ci) == "true") ADD_FAILURE() << "CI needs the shared vectors";

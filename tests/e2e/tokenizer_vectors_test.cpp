@@ -11,6 +11,7 @@
 #include "runtime/model/gguf_vocab_read.hpp"
 #include "runtime/tokenizer/stream_decoder.hpp"
 #include "runtime/tokenizer/tokenizer.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
@@ -20,7 +21,7 @@ using ids = std::vector<uint32_t>;
 
 path vectors() {
   const char* there = std::getenv("LETHE_VECTORS");
-  return there ? path(there) : path(LETHE_VECTORS_DEFAULT);
+  return there ? path(there) : path(places::vectors);
 }
 
 bool in_ci() {

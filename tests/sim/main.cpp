@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "tests/places.hpp"
 #include "tests/sim/world.hpp"
 
 namespace {
@@ -97,7 +98,7 @@ std::vector<uint64_t> read_seeds(const std::string& file) {
 
 int run_all(const std::vector<uint64_t>& seeds, run_options options, bool twice) {
   auto model = served_model::open(
-      {.path = std::string(LETHE_SOURCE_DIR) + "/models/tiny", .name = "tiny", .threads = 1});
+      {.path = std::string(places::source) + "/models/tiny", .name = "tiny", .threads = 1});
   if (!model) {
     fmt::print("{}\n", model.why().text);
     return 1;

@@ -1,3 +1,4 @@
+#include "tests/places.hpp"
 #include "tests/sim/world.hpp"
 
 namespace lethe::sim {
@@ -20,7 +21,7 @@ cluster_config world::draw_config(bool first) {
   auto& chance = facts_.chance;
   std::string toml = fmt::format(
       "name = \"sim\"\nprofile = \"lab\"\n[model]\npath = \"{}/models/tiny\"\ncontext = {}\n",
-      LETHE_SOURCE_DIR, context_);
+      places::source, context_);
   for (uint32_t i = 0; i < hosts_max_; ++i)
     toml += fmt::format("[[hosts]]\nname = \"h{}\"\nport = {}\ncores = 4\n", i, 7000 + i);
   toml += fmt::format("[engines]\ncount = {}\nthreads = 1\nplacement = \"{}\"\n",

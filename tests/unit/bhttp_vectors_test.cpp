@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tests/places.hpp"
 #include "tests/unit/bhttp_messages.hpp"
 
 namespace lethe {
@@ -43,7 +44,7 @@ void expect_response(element message, const read_response& got) {
 class BhttpEdge : public testing::Test {
  protected:
   void SetUp() override {
-    ASSERT_FALSE(parser_.load(LETHE_TEST_DATA "/bhttp_edge.json").get(root_));
+    ASSERT_FALSE(parser_.load(std::string(places::test_data) + "/bhttp_edge.json").get(root_));
   }
   simdjson::dom::parser parser_;
   element root_;
@@ -89,8 +90,7 @@ TEST_F(BhttpEdge, UnusualMessagesAreReadButForThoseThatWeRefuse) {
 
 std::filesystem::path published() {
   const char* there = std::getenv("LETHE_VECTORS");
-  return std::filesystem::path(there ? there : LETHE_VECTORS_DEFAULT) /
-         "protocol/bhttp-rfc9292.json";
+  return std::filesystem::path(there ? there : places::vectors) / "protocol/bhttp-rfc9292.json";
 }
 
 /// What our writer makes of what was read.

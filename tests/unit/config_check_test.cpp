@@ -1,4 +1,5 @@
 // What a cluster file would start, and what can't work.
+#include "tests/places.hpp"
 #include "tests/unit/config_read.hpp"
 
 namespace lethe {
@@ -182,7 +183,8 @@ TEST(ConfigCheck, WhereTheLoadDecidesEachEngineHasThePlaceAndThreadsThatItKeeps)
 
 TEST(ConfigCheck, EveryFileThatWeShipIsAccepted) {
   size_t seen = 0;
-  for (const auto& file : std::filesystem::directory_iterator(LETHE_SOURCE_DIR "/configs")) {
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(places::source) + "/configs")) {
     if (file.path().extension() != ".toml") continue;
     auto c = check_config(file.path(), testing::eight_cores);
     for (const auto& p : c.config.problems()) ADD_FAILURE() << p;

@@ -3,10 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "runtime/config/check_config.hpp"
+#include "tests/places.hpp"
 
 namespace lethe::testing {
 
-inline const std::string tiny = LETHE_SOURCE_DIR "/models/tiny";
+inline const std::string tiny = std::string(places::source) + "/models/tiny";
 inline const std::string model_line = "[model]\npath = \"" + tiny + "\"\n";
 
 /// A cluster file in a folder of its own.

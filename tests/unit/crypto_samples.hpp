@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/base/bytes.hpp"
+#include "tests/places.hpp"
 
 /// Bytes in the forms that tests have them, and the published vectors.
 namespace lethe::test {
@@ -51,7 +52,7 @@ inline bytes flipped(bytes b, size_t at, uint8_t bits = 1) {
 /// vectors/protocol; empty when it is not there, which only CI must not accept.
 inline std::filesystem::path protocol_vectors() {
   const char* given = std::getenv("LETHE_VECTORS");
-  auto path = std::filesystem::path(given ? given : LETHE_VECTORS_DEFAULT) / "protocol";
+  auto path = std::filesystem::path(given ? given : places::vectors) / "protocol";
   if (std::filesystem::exists(path)) return path;
   const char* ci = std::getenv("CI");
   if (ci && std::string_view(ci) == "true") ADD_FAILURE() << path << " is not there";

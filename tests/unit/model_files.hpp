@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "runtime/base/bytes.hpp"
+#include "tests/places.hpp"
 
 /// Files that tests of runtime/model make, and where the published ones lie.
 namespace lethe::test {
@@ -40,7 +41,7 @@ class temporary_folder {
 /// The folder of published vectors; empty when it is not there, which only CI must not accept.
 inline fs::path vectors() {
   const char* given = std::getenv("LETHE_VECTORS");
-  fs::path path = given ? given : LETHE_VECTORS_DEFAULT;
+  fs::path path = given ? given : places::vectors;
   if (fs::exists(path)) return path;
   const char* ci = std::getenv("CI");
   if (ci && std::string_view(ci) == "true") ADD_FAILURE() << path << " is not there";

@@ -1,4 +1,5 @@
 #include "runtime/model/load.hpp"
+#include "tests/places.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ constexpr const char* names[] = {"llama-tiny", "llama-tiny-f16", "llama-tiny-sha
 
 fs::path vectors() {
   const char* there = std::getenv("LETHE_VECTORS");
-  return there ? there : LETHE_VECTORS_DEFAULT;
+  return there ? there : places::vectors;
 }
 
 /// Skips, or fails where everything must be there.

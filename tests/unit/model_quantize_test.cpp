@@ -1,4 +1,5 @@
 #include "runtime/model/quantize.hpp"
+#include "tests/places.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -117,7 +118,7 @@ TEST(BFloat, RoundsToNearestAndTiesToEven) {
 
 /// tests/data/model_quantize_blocks.txt: per line a type, a block and its floats, both in hex.
 TEST(Dequantize, GivesTheRecordedValues) {
-  std::ifstream in(std::string(LETHE_TEST_DATA) + "/model_quantize_blocks.txt");
+  std::ifstream in(std::string(places::test_data) + "/model_quantize_blocks.txt");
   std::string line;
   size_t lines = 0;
   while (std::getline(in, line)) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "runtime/config/annotations.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
@@ -59,7 +60,7 @@ found_fields fields_of(const std::filesystem::path& folder) {
 }
 
 TEST(Schemas, EveryTextIsPublicOrSealed) {
-  auto found = fields_of(LETHE_SOURCE_DIR "/schemas");
+  auto found = fields_of(std::string(places::source) + "/schemas");
   for (const auto& field : found.unmarked)
     ADD_FAILURE() << field << ": mark it $public or $sealed, or don't send it";
   EXPECT_GT(found.marked, 8u);

@@ -4,12 +4,13 @@
 #include "runtime/serve/answer_text.hpp"
 #include "runtime/serve/open_model.hpp"
 #include "runtime/serve/served_model.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
 
 std::string text_of(std::initializer_list<uint32_t> ids, std::span<const uint32_t> marks) {
-  auto words = open_tokenizer(LETHE_SOURCE_DIR "/models/tiny");
+  auto words = open_tokenizer(std::string(places::source) + "/models/tiny");
   EXPECT_TRUE(words);
   auto* memory = std::pmr::get_default_resource();
   choice_state choice(memory);
@@ -35,7 +36,7 @@ TEST(AnswerText, MarksAreSpelledWhereTheyStand) {
 }
 
 TEST(AnswerText, OnlyControlTokensAreMarks) {
-  auto words = open_tokenizer(LETHE_SOURCE_DIR "/models/tiny");
+  auto words = open_tokenizer(std::string(places::source) + "/models/tiny");
   ASSERT_TRUE(words);
   EXPECT_TRUE(tool_mark_ids(tool_format::hermes, *words).empty());
   auto json = R"({"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"},

@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include "runtime/serve/api_request.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
@@ -17,7 +18,8 @@ struct collected final : answer_sink {
 class ApiRequest : public testing::Test {
  protected:
   void SetUp() override {
-    auto model = served_model::open({.path = LETHE_SOURCE_DIR "/models/tiny", .threads = 1});
+    auto model =
+        served_model::open({.path = std::string(places::source) + "/models/tiny", .threads = 1});
     ASSERT_TRUE(model) << model.why().text;
     auto serving = engine::start((*model)->weights->weights(), {.threads = 1});
     ASSERT_TRUE(serving) << serving.why().text;

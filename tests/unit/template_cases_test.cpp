@@ -4,6 +4,7 @@
 #include <new>
 
 #include "template_render.hpp"
+#include "tests/places.hpp"
 
 namespace {
 std::atomic<bool> counting = false;
@@ -46,7 +47,7 @@ std::string merged(std::string base, const std::string& more) {
 
 case_file read_cases() {
   simdjson::dom::parser parser;
-  const auto file = parser.load(LETHE_TEST_DATA "/template_cases.json");
+  const auto file = parser.load(std::string(places::test_data) + "/template_cases.json");
   case_file all{.messages = json_text(file["messages"]), .now = int64_t(file["now"])};
   for (const auto c : file["cases"].get_array()) {
     one_case one{.name = string_of(c["name"]), .source = string_of(c["template"])};

@@ -2,13 +2,14 @@
 
 #include "runtime/base/mapped_file.hpp"
 #include "template_render.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {
 
 std::filesystem::path folder() {
   const char* set = std::getenv("LETHE_VECTORS");
-  return std::filesystem::path(set ? set : LETHE_VECTORS_DEFAULT) / "chat-templates";
+  return std::filesystem::path(set ? set : places::vectors) / "chat-templates";
 }
 
 void expect_case(const std::string& file, const chat_template& compiled, const std::string& bos,

@@ -1,6 +1,7 @@
 #include <simdjson.h>
 
 #include "runtime/base/utf8.hpp"
+#include "tests/places.hpp"
 #include "tests/unit/tokenizer_sample.hpp"
 
 namespace lethe {
@@ -38,7 +39,8 @@ std::string streamed(const tokenizer& t, const ids& tokens, bool skip_special) {
 
 TEST(TokenizerCases, AreEncodedAndDecodedAsPublishedOnesAre) {
   simdjson::dom::parser parser;
-  simdjson::dom::element file = parser.load(LETHE_TEST_DATA "/tokenizer_cases.json");
+  simdjson::dom::element file =
+      parser.load(std::string(places::test_data) + "/tokenizer_cases.json");
   size_t cases = 0;
   for (auto one : file["cases"].get_array()) {
     SCOPED_TRACE(text_in(one["name"]));

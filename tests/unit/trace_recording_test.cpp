@@ -9,6 +9,7 @@
 #include "runtime/trace/message_names.hpp"
 #include "runtime/trace/trace_limits.hpp"
 #include "schemas/recording.capnp.h"
+#include "tests/places.hpp"
 #include "trace_story.hpp"
 
 namespace lethe {
@@ -183,7 +184,7 @@ TEST(Tracer, WhatDoesNotFitAnAnswerIsCountedAsLost) {
 }
 
 TEST(MessageNames, EveryMessageThatActorsMayTellHasOne) {
-  std::ifstream in(LETHE_SOURCE_DIR "/actors/cluster/messages.hpp");
+  std::ifstream in(std::string(places::source) + "/actors/cluster/messages.hpp");
   std::string text{std::istreambuf_iterator<char>(in), {}};
   std::regex added("CAF_ADD_TYPE_ID\\(lethe_messages, \\(lethe::wire<lethe::schema::(\\w+)>\\)\\)");
   size_t found = 0;

@@ -1,0 +1,11 @@
+#include "tests/places.hpp"
+
+namespace lethe::places {
+
+extern const char source[] = LETHE_SOURCE_DIR;
+extern const char test_data[] = LETHE_SOURCE_DIR "/tests/data";
+extern const char vectors[] = LETHE_SOURCE_DIR "/../shared/vectors";
+extern const char program[] = LETHE_PROGRAM;
+extern const char throws_library[] = LETHE_THROWS_LIBRARY;
+
+}  // namespace lethe::places

@@ -1,0 +1,13 @@
+#pragma once
+
+/// Where things lie. Only places.cpp is compiled with a path of this machine in it, so that every
+/// checkout can use what another one has compiled.
+namespace lethe::places {
+
+extern const char source[];     // the checkout
+extern const char test_data[];  // tests/data
+extern const char vectors[];    // published test data, unless LETHE_VECTORS says otherwise
+extern const char program[];    // lethe itself
+extern const char throws_library[];
+
+}  // namespace lethe::places
