@@ -182,9 +182,9 @@ TEST(Cluster, WhatCannotWorkIsRefusedBeforeAnythingStarts) {
   auto busy = running_cluster(lab_config());
   ASSERT_TRUE(busy.tells("ready"));
   std::string port = std::to_string(busy.port("api"));
-  auto taken = up(
-      "name = \"other\"\nprofile = \"lab\"\n[model]\npath = \"" +
-      std::string(places::source) "/models/tiny\"\n[listen]\napi = \"127.0.0.1:" + port + "\"\n");
+  std::string model = std::string(places::source) + "/models/tiny";
+  auto taken = up("name = \"other\"\nprofile = \"lab\"\n[model]\npath = \"" + model +
+                  "\"\n[listen]\napi = \"127.0.0.1:" + port + "\"\n");
   EXPECT_EQ(taken.exit_code, 1);
   EXPECT_NE(taken.err.find(port), std::string::npos) << taken.err;
 }

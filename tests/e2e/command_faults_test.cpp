@@ -44,12 +44,10 @@ TEST(FullDisk, WhatIsWrittenIsWrittenWholeOrNotAtAll) {
   if (!has_small_disks()) GTEST_SKIP() << "no mount namespaces here";
   scratch_folder folder;
   std::string from = recording(folder);
-  std::string keys = folder.write(
-      "keys.toml",
-      "profile = \"lab\"\n[model]\npath = \"" +
-          std::string(
-              places::
-                  source) "/models/tiny\"\n[tls]\nfolder = \"disk\"\n[[hosts]]\nname = \"a\"\n");
+  std::string tiny = std::string(places::source) + "/models/tiny";
+  std::string keys =
+      folder.write("keys.toml", "profile = \"lab\"\n[model]\npath = \"" + tiny +
+                                    "\"\n[tls]\nfolder = \"disk\"\n[[hosts]]\nname = \"a\"\n");
   std::string lethe = places::program;
   auto fails = [](const std::string& command, int pages) {
     auto ran = on_a_small_disk("echo what was there before >$DISK/there; " + command +
