@@ -14,7 +14,7 @@ $Cxx.namespace("lethe::schema");
 struct Config {
   name @0 :Text = "lethe" $public $help("what the cluster is called in logs and rosters");
   profile @1 :Profile = strict $help("which promises are kept: strict, session or lab");
-  model @2 :Model $required $help("what is served");
+  model @2 :Model $help("what is served; needed unless the file is an issuer's or a relay's");
   hosts @3 :List(Host) $elements(256) $help("machines; none: this one, with all its cores");
   engines @4 :Engines $help("replicas of the model, and how each is cut");
   batching @5 :Batching $help("how requests share an engine");
@@ -23,6 +23,9 @@ struct Config {
   health @8 :Health $help("when something counts as lost, and what follows");
   scaling @9 :Scaling $help("engines by load; off unless most is set");
   trace @10 :Trace $help("records of messages");
+  gateway @11 :Gateway $help("the private path: where sealed requests come in, and what is published");
+  issuer @12 :Issuer $help("signs blinded tokens for accounts; in a file of its own");
+  relay @13 :Relay $help("passes sealed bytes on to a gateway; in a file of its own");
 }
 
 enum Profile {
@@ -125,4 +128,40 @@ enum TraceMode {
   off @0 $help("none");
   allowed @1 $help("those that say nothing of a single token");
   all @2 $help("every one; lab only");
+}
+
+struct Gateway {
+  listen @0 :Text $public $help("ADDRESS:PORT for relays; none: no private path");
+  folder @1 :Text $path $public $help("holds the log, its key and the spent tokens");
+  issuer @2 :Text $public $help("the issuer's URL, as https://issuer.example:8100");
+  issuerAuthorities @3 :Text $path $public $help("PEM file of who vouches for the issuer's certificate; none: the system's");
+  issuerSecret @4 :Text $path $public $help("file with the secret that gateway and issuer share, for change");
+  certificate @5 :Text $path $public $help("PEM; none: plain HTTP, behind something that ends TLS");
+  key @6 :Text $path $public $help("PEM, of the certificate");
+  origin @7 :Text $public $help("name in tokens' challenges and in the log; default: the cluster's name");
+  epochS @8 :UInt32 = 600 $least(5) $most(86400) $help("seconds of a roster epoch");
+  graceS @9 :UInt32 = 60 $least(1) $most(3600) $help("seconds that keys of the last epoch still open");
+  minimumNodes @10 :UInt16 = 1 $least(1) $most(256) $help("nodes below which clients refuse a roster (logged policy)");
+  shareMost @11 :UInt16 = 100 $least(1) $most(100) $help("percent of capacity that one node may have (logged policy)");
+  redis @12 :Text $public $help("URL of a Redis that keeps spent tokens for several gateways; none: the folder");
+}
+
+struct Issuer {
+  listen @0 :Text $public $help("ADDRESS:PORT of purchases and change");
+  folder @1 :Text $path $public $help("holds keys, accounts and changed tokens");
+  name @2 :Text = "issuer" $public $help("the issuer's name in tokens' challenges");
+  secret @3 :Text $path $public $help("file with the secret that gateway and issuer share, for change; made if missing");
+  certificate @4 :Text $path $public $help("PEM; none: plain HTTP, behind something that ends TLS");
+  key @5 :Text $path $public $help("PEM, of the certificate");
+  epochS @6 :UInt32 = 604800 $least(86400) $most(31536000) $help("seconds of a token epoch");
+  batch @7 :UInt16 = 64 $least(1) $most(1024) $help("tokens of one purchase, the same for everyone");
+}
+
+struct Relay {
+  listen @0 :Text $public $help("ADDRESS:PORT for clients");
+  gateway @1 :Text $public $help("the gateway's URL, as https://gateway.example:8200/");
+  authorities @2 :Text $path $public $help("PEM file of who vouches for the gateway's certificate; none: the system's");
+  certificate @3 :Text $path $public $help("PEM; none: plain HTTP, behind something that ends TLS");
+  key @4 :Text $path $public $help("PEM, of the certificate");
+  connections @5 :UInt32 = 1024 $least(1) $most(65536) $help("of clients at once");
 }

@@ -8,9 +8,10 @@ $Cxx.namespace("lethe::schema");
 
 # --- a request ---------------------------------------------------------------------------------
 
-# face -> scheduler: who should answer?
+# face, gateway -> scheduler: who should answer?
 struct Place {
   request @0 :UInt64;
+  node @1 :Data $public;  # the key that the client drew; empty: whoever has room
 }
 
 # scheduler -> face
@@ -33,14 +34,16 @@ enum Refusal {
   notReady @0;  # no engine serves yet, or any more
   full @1;      # all queues are
   leaving @2;   # the cluster goes down
+  unknownNode @3;  # nobody serves with that key, or any more
 }
 
-# face -> scheduler -> engine
+# face, gateway -> scheduler -> engine
 struct Submit {
   request @0 :UInt64;
   engine @1 :UInt16;
   epoch @2 :UInt32;
   sealed @3 :Data $sealed;
+  token @4 :Data $public;  # spent for it; empty: sealed by the face
 }
 
 # request -> face: the next piece of the answer
@@ -97,12 +100,14 @@ enum Outcome {
 struct Lost {
   request @0 :UInt64;
   reason @1 :LossReason;
+  refusal @2 :Data $public;  # signed by the node that refused; empty: it didn't
 }
 
 enum LossReason {
   engineLost @0;
   engineFull @1;
   stale @2;  # sealed to an engine that has been replaced
+  badSeal @3;  # it does not open, was seen before, or its token is not valid
 }
 
 # --- engines -----------------------------------------------------------------------------------
@@ -170,6 +175,46 @@ struct EngineLoad {
   requests @12 :UInt32;     # between submit and release
   residentBytes @13 :UInt64;
   stalledMs @14 :UInt32;    # requests run, and no step has ended for so long
+}
+
+# --- rosters -----------------------------------------------------------------------------------
+
+# gateway -> directory: rosters are wanted, and these keys sign tokens
+struct TokenKeys {
+  keys @0 :List(Data) $public;  # as published
+  epochS @1 :UInt32;            # of a roster
+  graceS @2 :UInt32;
+  roster @3 :UInt32;            # the last one that was published
+}
+
+# directory -> engine: a roster begins; make a key for it
+struct BeginEpoch {
+  slot @0 :UInt16;
+  epoch @1 :UInt32;
+  roster @2 :UInt32;
+  graceS @3 :UInt32;  # the last roster's key still opens for so long
+  tokenKeys @4 :List(Data) $public;
+}
+
+# engine -> directory and scheduler: its key of that roster
+struct NodeKey {
+  slot @0 :UInt16;
+  epoch @1 :UInt32;
+  roster @2 :UInt32;
+  node @3 :Data $public;
+}
+
+# directory -> gateway: this is the next roster
+struct Publish {
+  roster @0 :UInt32;
+  nodes @1 :List(Node);
+
+  struct Node {
+    slot @0 :UInt16;
+    node @1 :Data $public;
+    capacity @2 :UInt32;
+    model @3 :Text $public;
+  }
 }
 
 # directory -> scheduler: place nothing there any more; scheduler -> engine, when nothing is left: go

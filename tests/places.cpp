@@ -5,6 +5,7 @@ namespace lethe::places {
 extern const char source[] = LETHE_SOURCE_DIR;
 extern const char test_data[] = LETHE_SOURCE_DIR "/tests/data";
 extern const char vectors[] = LETHE_SOURCE_DIR "/../shared/vectors";
+extern const char kernel_objects[] = LETHE_KERNEL_OBJECTS;
 extern const char program[] = LETHE_PROGRAM;
 extern const char throws_library[] = LETHE_THROWS_LIBRARY;
 

@@ -34,7 +34,25 @@ std::string note_of(schema::EngineStatus::Reader e) {
   return note;
 }
 
+std::string counts_text(schema::ServiceStatus::Reader one) {
+  std::string text;
+  for (auto c : one.getCounts())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", c.getNumber(), c.getName().cStr());
+  if (one.getNote().size()) text += fmt::format("; {}", one.getNote().cStr());
+  return text;
+}
+
+/// An issuer or a relay.
+std::string service_picture(schema::Status::Reader s) {
+  std::string out = fmt::format("{}  up {} s{}\n", s.getCluster().cStr(), s.getUpMs() / 1000,
+                                s.getLeaving() ? "  LEAVING" : "");
+  for (auto one : s.getServices())
+    out += fmt::format("└─ {}: {}\n", one.getRole().cStr(), counts_text(one));
+  return out;
+}
+
 std::string picture(schema::Status::Reader s) {
+  if (s.getWanted() == 0 && s.getServices().size() > 0) return service_picture(s);
   constexpr const char* profiles[] = {"strict", "session", "lab"};
   uint32_t ready = 0;
   for (auto e : s.getEngines()) ready += e.getState().getPhase() == schema::Phase::READY;
@@ -60,6 +78,8 @@ std::string picture(schema::Status::Reader s) {
     out += fmt::format("├─ scaling: {} engines wanted, {} to {} by load; {}{}{}\n", s.getWanted(),
                        by.getLeast(), by.getMost(), by.getNow().cStr(),
                        by.getChanged().size() ? "; " : "", by.getChanged().cStr());
+  for (auto one : s.getServices())
+    out += fmt::format("├─ {}: {}\n", one.getRole().cStr(), counts_text(one));
   auto c = s.getCounts();
   out += fmt::format(
       "└─ requests: {} admitted, {} served, {} refused, {} cancelled, {} failed, {} turned away; "
@@ -104,6 +124,13 @@ std::string as_json(schema::Status::Reader s) {
         .close('}');
   out.close(']').key("engines").open('[');
   for (auto e : s.getEngines()) write_engine(out, e);
+  out.close(']').key("services").open('[');
+  for (auto one : s.getServices()) {
+    out.open('{').key("role").text(one.getRole().cStr()).key("note").text(one.getNote().cStr());
+    out.key("counts").open('{');
+    for (auto n : one.getCounts()) out.key(n.getName().cStr()).number(n.getNumber());
+    out.close('}').close('}');
+  }
   out.close(']').key("scaling").open('{');
   auto by = s.getScaling();
   out.key("least").number(uint64_t{by.getLeast()}).key("most").number(uint64_t{by.getMost()});

@@ -11,6 +11,7 @@
 #include "actors/cli/commands.hpp"
 #include "actors/cli/detached_start.hpp"
 #include "actors/cluster/cluster_node.hpp"
+#include "actors/cluster/service_node.hpp"
 #include "runtime/config/quantity.hpp"
 
 namespace lethe {
@@ -38,8 +39,10 @@ class live_view {
 
   void show(schema::Status::Reader s) {
     for (auto e : s.getEngines()) show_engine(e);
-    bool whole = ready_of(s) >= s.getWanted() && s.getWanted() > 0;
-    if (whole && !whole_)
+    bool whole = s.getWanted() > 0 ? ready_of(s) >= s.getWanted() : s.getServices().size() > 0;
+    if (whole && !whole_ && s.getWanted() == 0)
+      line("ready: {} serves as {}", s.getCluster().cStr(), s.getServices()[0].getRole().cStr());
+    else if (whole && !whole_)
       line("ready: {} of {} engines serve {}", ready_of(s), s.getWanted(), s.getModel().cStr());
     whole_ = whole;
   }
@@ -98,7 +101,7 @@ struct own_engines {
 
 own_engines engines_on(const std::string& host, schema::Status::Reader s) {
   own_engines n;
-  if (s.getEngines().size() == 0) n.coming = s.getWanted();
+  if (s.getEngines().size() == 0) n.coming = s.getWanted();  // of a service none
   for (auto e : s.getEngines()) {
     if (e.getHost() != host) continue;
     switch (e.getState().getPhase()) {
@@ -120,7 +123,7 @@ own_engines engines_on(const std::string& host, schema::Status::Reader s) {
 /// One host's part, from its start until the cluster has gone down, by a signal or by `lethe down`.
 class watcher {
  public:
-  watcher(cluster_node& node, std::string host, detached_start& waits)
+  watcher(running_part& node, std::string host, detached_start& waits)
       : node_(node), host_(std::move(host)), waits_(waits), view_(isatty(STDERR_FILENO)) {}
 
   void run(const sigset_t& signals) {
@@ -164,7 +167,7 @@ class watcher {
     asked_ = true;
   }
 
-  cluster_node& node_;
+  running_part& node_;
   std::string host_;
   detached_start& waits_;
   live_view view_;
@@ -192,9 +195,21 @@ void tell_listeners(const std::vector<bound_listener>& listeners, live_view& vie
   std::clearerr(stdout);
 }
 
+result<std::unique_ptr<running_part>> start(const checked_config& checked,
+                                            const std::string& host) {
+  if (checked.is_service()) {
+    auto service = service_node::start(checked);
+    if (!service) return service.why();
+    return std::unique_ptr<running_part>(*std::move(service));
+  }
+  auto node = cluster_node::start(checked, host);
+  if (!node) return node.why();
+  return std::unique_ptr<running_part>(*std::move(node));
+}
+
 int serve(const checked_config& checked, const std::string& host, detached_start& waits) {
   auto signals = block_signals();
-  auto node = cluster_node::start(checked, host);
+  auto node = start(checked, host);
   if (!node) return refuse(node.why().text);
   watcher watch(**node, host, waits);
   tell_listeners((*node)->listeners(), watch.view());
@@ -202,7 +217,7 @@ int serve(const checked_config& checked, const std::string& host, detached_start
   auto broken = (*node)->broken();
   if (!broken) {
     (*node)->end();
-    watch.view().line("down; every arena is wiped");
+    watch.view().line("{}", checked.is_service() ? "down" : "down; every arena is wiped");
     return 0;
   }
   int code = refuse(*broken + "; every open request was told. Start this host again: lethe up");
@@ -247,10 +262,11 @@ int run(const std::string& file, const std::string& asked_host, bool detach) {
 }  // namespace
 
 void add_up(CLI::App& app, int& exit_code) {
-  auto* up = app.add_subcommand("up", "Start this host's part of a cluster, and stay with it");
+  auto* up = app.add_subcommand(
+      "up", "Start this host's part of a cluster, an issuer or a relay, and stay with it");
   auto file = std::make_shared<std::string>();
   auto host = std::make_shared<std::string>();
-  up->add_option("FILE", *file, "the cluster's TOML file")->required();
+  up->add_option("FILE", *file, "the TOML file of the cluster, issuer or relay")->required();
   up->add_option("--host", *host, "which of the file's hosts this is");
   auto detach = std::make_shared<bool>(false);
   up->add_flag("--detach", *detach, "return when it is up, and leave it running");

@@ -17,6 +17,8 @@ namespace {
 // Between the end of a supervisor and the next: doubled each time that it soon ends again.
 constexpr std::chrono::milliseconds pause_least{250}, pause_most{5'000};
 
+constexpr std::chrono::seconds control_patience{30};
+
 using control_promise = std::promise<result<wire<schema::ControlAnswer>>>;
 
 /// Asks, and hears of it where the directory breaks over the question, which answers nothing.
@@ -90,7 +92,7 @@ result<void> cluster_node::begin(const checked_config& config, const std::string
   keeper_ = std::thread([this] { keep_supervisor(); });
   auto control =
       control_server::start(leads_ ? name_ : name_ + "-" + host_, [this](const auto& what) {
-        auto answer = ask(what);
+        auto answer = ask(what, control_patience);
         if (answer) return *std::move(answer);
         return pack<schema::ControlAnswer>({}, [&](auto b) { b.setRefused(answer.why().text); });
       });

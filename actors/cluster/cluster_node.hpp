@@ -4,43 +4,35 @@
 #include "actors/cluster/face_queue.hpp"
 #include "actors/cluster/node.hpp"
 #include "actors/cluster/process_house.hpp"
+#include "actors/cluster/running_part.hpp"
 #include "actors/cluster/supervisor.hpp"
 #include "runtime/config/check_config.hpp"
 #include "runtime/trace/tracer.hpp"
 
 namespace lethe {
 
-/// Where a client may come in.
-struct bound_listener {
-  std::string role, url;
-};
-
 /// This host's part of a cluster, from start to end. The first host of the file leads: it holds
 /// the directory, the scheduler and the HTTP face.
-class cluster_node {
+class cluster_node final : public running_part {
  public:
   /// `config` was checked. `host` is one of its hosts.
   static result<std::unique_ptr<cluster_node>> start(const checked_config& config,
                                                      const std::string& host);
-  ~cluster_node();
+  ~cluster_node() override;
 
-  const std::vector<bound_listener>& listeners() const { return listeners_; }
-  /// What the operator's commands get, too.
+  const std::vector<bound_listener>& listeners() const override { return listeners_; }
   result<wire<schema::ControlAnswer>> ask(const wire<schema::ControlAsk>& what,
-                                          std::chrono::seconds patience = std::chrono::seconds(30));
+                                          std::chrono::seconds patience) override;
   /// The leader ends the cluster; another host drains its engines and goes by itself.
-  result<void> leave(schema::Down how);
-  /// The directory has said that everything has left.
-  bool ended() const { return ended_; }
-  /// Ends everything here but the operator's socket. That goes with this object, and `lethe down`
-  /// returns.
-  void end();
-  bool leads() const { return leads_; }
+  result<void> leave(schema::Down how) override;
+  bool ended() const override { return ended_; }
+  void end() override;
+  bool leads() const override { return leads_; }
   /// How a host that doesn't lead stands with the one that does; empty on that one itself.
-  std::string standing() const;
+  std::string standing() const override;
   /// Why the leading host can't go on: its directory, scheduler or face broke. Each holds what the
   /// others believe, so they end together, and the process with them.
-  std::optional<std::string> broken() const;
+  std::optional<std::string> broken() const override;
 
  private:
   cluster_node() = default;

@@ -110,6 +110,7 @@ void directory_state::engine_lost(uint16_t id, uint32_t epoch, const std::string
 void directory_state::on_tick() {
   act();
   look_at_load();
+  turn_roster();
   self_->delayed_send(directory_actor(self_), tick_every, tick::value);
 }
 
@@ -279,6 +280,8 @@ directory_actor::behavior_type directory(directory_actor::stateful_pointer<direc
       [&state](const wire<schema::Join>& m) { return state.join(m); },
       [&state](const wire<schema::EngineState>& m) { state.engine_said(m); },
       [&state](const wire<schema::EngineEnded>& m) { state.engine_ended(m); },
+      [&state](const wire<schema::NodeKey>& m) { state.node_key(m); },
+      [&state](const wire<schema::TokenKeys>& m) { state.token_keys(m); },
       [&state](const wire<schema::ControlAsk>& m) { return state.control(m); },
       [&state](tick) { state.on_tick(); },
   };

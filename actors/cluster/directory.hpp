@@ -5,6 +5,7 @@
 #include "actors/cluster/clerk.hpp"
 #include "runtime/cluster/cluster_plan.hpp"
 #include "runtime/cluster/fleet.hpp"
+#include "runtime/cluster/roster_turn.hpp"
 
 namespace lethe {
 
@@ -24,6 +25,8 @@ class directory_state {
   caf::result<wire<schema::Joined>> join(const wire<schema::Join>& m);
   void engine_said(const wire<schema::EngineState>& m);
   void engine_ended(const wire<schema::EngineEnded>& m);
+  void token_keys(const wire<schema::TokenKeys>& m);
+  void node_key(const wire<schema::NodeKey>& m);
   caf::result<wire<schema::ControlAnswer>> control(const wire<schema::ControlAsk>& m);
   void on_tick();
   void down(const caf::down_msg& d);
@@ -59,6 +62,11 @@ class directory_state {
   void scale_by_load(schema::Loads::Reader loads);
   cluster_load load_of(schema::Loads::Reader loads) const;
   void write_scaling(schema::ScalingStatus::Builder b) const;
+  // directory_roster.cpp
+  roster_turn::engines serving() const;
+  void turn_roster();
+  void ask_keys(const roster_turn::question& asks);
+  void publish(const roster_turn::roster& whole);
   answer done() const;
   answer refused(const std::string& why) const;
   answer set_plan(result<void> changed);
@@ -96,6 +104,10 @@ class directory_state {
   directory_events events_;
   std::map<std::string, member> hosts_;
   std::map<uint16_t, known_engine> engines_;
+  gateway_actor gateway_;  // once it wants rosters
+  roster_turn turn_;
+  uint32_t grace_s_ = 0;
+  std::vector<std::vector<std::byte>> token_keys_;
   uint64_t begun_ns_ = 0;
   fleet_time leave_by_ = 0, alone_by_ = 0;
   bool told_down_ = false, ended_ = false;

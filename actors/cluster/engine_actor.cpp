@@ -27,8 +27,10 @@ void engine_state::begin(engine_actor::stateful_pointer<engine_state> self, engi
   auto key = node_key::make();
   check(bool(key));
   api_service api{opened->model, opened->serving.get(), setup_.rules};
-  engine_ = std::make_shared<running_engine>(running_engine{
-      *std::move(opened), {std::move(api), *std::move(key), setup_.epoch, setup_.release}});
+  auto inside = std::make_shared<sealed_service>(
+      sealed_service{api, *std::move(key), setup_.epoch, setup_.release, {}});
+  engine_ = std::make_shared<running_engine>(*std::move(opened), std::move(inside), std::move(api),
+                                             setup_.release, setup_.tokens_only);
   say(schema::Phase::READY);
   self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
                       tick::value);
@@ -47,7 +49,7 @@ void engine_state::say(schema::Phase phase, const std::string& reason, uint64_t 
     b.setArenas(uint32_t(count_arenas().alive));
     if (phase != schema::Phase::READY) return;
     const auto& c = serving().config();
-    b.setNode(data_of(engine_->service.key.published().to_bytes()));
+    b.setNode(data_of(engine_->service->key.published().to_bytes()));
     b.setCapacity(c.queue);
     b.setContext(c.context);
     b.setModel(engine_->opened.model->name);
@@ -116,6 +118,26 @@ void engine_state::drain(const wire<schema::Drain>& m) {
   end_when_empty();
 }
 
+void engine_state::begin_epoch(const wire<schema::BeginEpoch>& m) {
+  clerk_.read(m, [&](schema::BeginEpoch::Reader r) {
+    if (r.getSlot() != setup_.slot || r.getEpoch() != setup_.epoch || !engine_) return;
+    std::vector<token_key> issuers;
+    for (auto spki : r.getTokenKeys())
+      if (auto key = token_key::from_spki(bytes_of(spki)); key) issuers.push_back(*std::move(key));
+    auto node = engine_->door.begin(r.getRoster(), std::move(issuers), now_ms(),
+                                    uint64_t{r.getGraceS()} * 1000);
+    if (!node) return;
+    auto said = clerk_.write<schema::NodeKey>(0, [&](schema::NodeKey::Builder b) {
+      b.setSlot(setup_.slot);
+      b.setEpoch(setup_.epoch);
+      b.setRoster(r.getRoster());
+      b.setNode(data_of(node->to_bytes()));
+    });
+    if (scheduler_) self_->send(scheduler_, said);
+    self_->send(directory_, said);
+  });
+}
+
 void engine_state::leave() {
   draining_ = true;
   for (auto& [id, r] : requests_)
@@ -150,6 +172,7 @@ void engine_state::end_when_empty() {
 
 void engine_state::on_tick() {
   report_load();
+  engine_->door.expire(now_ms());
   self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
                       tick::value);
   if (auto health = serving().health(); !health) {
@@ -231,6 +254,7 @@ engine_actor::behavior_type run_engine(engine_actor::stateful_pointer<engine_sta
       [&state](const wire<schema::Adopted>& m) { state.adopted(m); },
       [&state](const wire<schema::Drain>& m) { state.drain(m); },
       [&state](const wire<schema::Leave>&) { state.leave(); },
+      [&state](const wire<schema::BeginEpoch>& m) { state.begin_epoch(m); },
       [&state](const wire<schema::TraceAsk>& m) { return state.trace(m); },
       [&state](tick) { state.on_tick(); },
   };

@@ -16,6 +16,7 @@ struct engine_setup {
   uint32_t epoch = 0;
   api_rules rules;
   hash32 release{};
+  bool tokens_only = true;
   tracer* trace = nullptr;
   uint32_t report_ms = 200;
   std::function<result<opened_engine>(load_progress)> open;
@@ -32,6 +33,7 @@ class engine_state {
   void release(const wire<schema::Release>& m);
   void adopted(const wire<schema::Adopted>& m);
   void drain(const wire<schema::Drain>& m);
+  void begin_epoch(const wire<schema::BeginEpoch>& m);
   void leave();
   void down(const caf::down_msg& d);
   void broke(const std::string& why);
@@ -45,6 +47,7 @@ class engine_state {
   void end_unknown(uint64_t request, schema::Outcome how);
   void report_load();
   void end_when_empty();
+  uint64_t now_ms() const { return clerk_.now_ns() / 1'000'000; }
   engine& serving() const { return *engine_->opened.serving; }
 
   engine_actor::stateful_pointer<engine_state> self_ = nullptr;

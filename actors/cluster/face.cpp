@@ -36,6 +36,7 @@ api_error turned_away(schema::Refusal why, uint32_t retry_after_s) {
     case schema::Refusal::LEAVING:
       return unavailable("cluster_leaving", "the cluster is going down", retry_after_s);
     case schema::Refusal::NOT_READY:
+    case schema::Refusal::UNKNOWN_NODE:
       break;
   }
   return unavailable("not_ready", "no engine is ready yet; see /readyz", retry_after_s);

@@ -15,17 +15,20 @@ using face_actor =
     caf::typed_actor<caf::reacts_to<wire<schema::Placed>>, caf::reacts_to<wire<schema::Answer>>,
                      caf::reacts_to<wire<schema::Lost>>, caf::reacts_to<stirred>,
                      caf::reacts_to<tick>>;
+/// A face that publishes rosters, too.
+using gateway_actor = face_actor::extend<caf::reacts_to<wire<schema::Publish>>>;
 using scheduler_actor =
     caf::typed_actor<caf::reacts_to<wire<schema::Place>>, caf::reacts_to<wire<schema::Submit>>,
                      caf::reacts_to<wire<schema::Cancel>>, caf::reacts_to<wire<schema::Release>>,
                      caf::reacts_to<wire<schema::EngineState>>,
                      caf::reacts_to<wire<schema::EngineLoad>>, caf::reacts_to<wire<schema::Drain>>,
-                     caf::reacts_to<wire<schema::Leave>>,
+                     caf::reacts_to<wire<schema::Leave>>, caf::reacts_to<wire<schema::NodeKey>>,
                      caf::replies_to<wire<schema::LoadsAsk>>::with<wire<schema::Loads>>>;
 using engine_actor =
     caf::typed_actor<caf::reacts_to<wire<schema::Submit>>, caf::reacts_to<wire<schema::Cancel>>,
                      caf::reacts_to<wire<schema::Release>>, caf::reacts_to<wire<schema::Adopted>>,
                      caf::reacts_to<wire<schema::Drain>>, caf::reacts_to<wire<schema::Leave>>,
+                     caf::reacts_to<wire<schema::BeginEpoch>>,
                      caf::replies_to<wire<schema::TraceAsk>>::with<wire<schema::ControlAnswer>>,
                      caf::reacts_to<tick>>;
 using request_actor =
@@ -35,6 +38,7 @@ using directory_actor =
     caf::typed_actor<caf::replies_to<wire<schema::Join>>::with<wire<schema::Joined>>,
                      caf::reacts_to<wire<schema::EngineState>>,
                      caf::reacts_to<wire<schema::EngineEnded>>,
+                     caf::reacts_to<wire<schema::NodeKey>>, caf::reacts_to<wire<schema::TokenKeys>>,
                      caf::replies_to<wire<schema::ControlAsk>>::with<wire<schema::ControlAnswer>>,
                      caf::reacts_to<tick>>;
 using supervisor_actor =
@@ -42,6 +46,11 @@ using supervisor_actor =
                      caf::reacts_to<wire<schema::KillEngine>>,
                      caf::reacts_to<wire<schema::EngineEnded>>, caf::reacts_to<wire<schema::Leave>>,
                      caf::replies_to<wire<schema::TraceAsk>>::with<wire<schema::ControlAnswer>>>;
+
+/// Issuer and relay: nothing but what an operator asks.
+using service_actor =
+    caf::typed_actor<caf::replies_to<wire<schema::ControlAsk>>::with<wire<schema::ControlAnswer>>,
+                     caf::reacts_to<tick>>;
 
 }  // namespace lethe
 
@@ -69,4 +78,8 @@ CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::Loads>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::ControlAsk>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::ControlAnswer>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::TraceAsk>))
+CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::TokenKeys>))
+CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::BeginEpoch>))
+CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::NodeKey>))
+CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::Publish>))
 CAF_END_TYPE_ID_BLOCK(lethe_messages)

@@ -45,7 +45,9 @@ std::vector<uint64_t> allowed_types() {
           capnp::typeId<schema::Drain>(),       capnp::typeId<schema::Join>(),
           capnp::typeId<schema::Joined>(),      capnp::typeId<schema::StartEngine>(),
           capnp::typeId<schema::KillEngine>(),  capnp::typeId<schema::EngineEnded>(),
-          capnp::typeId<schema::Leave>()};
+          capnp::typeId<schema::Leave>(),       capnp::typeId<schema::TokenKeys>(),
+          capnp::typeId<schema::BeginEpoch>(),  capnp::typeId<schema::NodeKey>(),
+          capnp::typeId<schema::Publish>()};
 }
 
 /// Of the program that runs; receipts carry it.
@@ -90,6 +92,7 @@ engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<en
     setup.slot = r.getSpec().getSlot();
     setup.epoch = r.getSpec().getEpoch();
     setup.rules.labels_allowed = r.getSpec().getProfile() == schema::Profile::LAB;
+    setup.tokens_only = r.getSpec().getProfile() != schema::Profile::LAB;
   });
   check(bool(read));
   setup.open = [order,

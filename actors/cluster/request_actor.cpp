@@ -52,16 +52,29 @@ void request_state::begin(request_actor::stateful_pointer<request_state> self,
   begun_ns_ = clerk_.now_ns();
   if (left_) return release(schema::Outcome::CANCELLED);
   stirrer_ = std::make_shared<stirrer>(request_actor(self));
-  clerk_.read(submit, [this](schema::Submit::Reader r) {
-    auto opened = sealed_call::open(desk_.engine->service, bytes_of(r.getSealed()), {}, stirrer_);
+  auto why = schema::LossReason::STALE;
+  clerk_.read(submit, [&](schema::Submit::Reader r) {
+    auto opened = open(r, why);
     if (opened) call_ = *std::move(opened);
   });
   if (call_) return stir();
-  self_->send(client_, clerk_.write<schema::Lost>(id_, [this](schema::Lost::Builder b) {
+  self_->send(client_, clerk_.write<schema::Lost>(id_, [&](schema::Lost::Builder b) {
     b.setRequest(id_);
-    b.setReason(schema::LossReason::STALE);
+    b.setReason(why);
   }));
   release(schema::Outcome::REFUSED);
+}
+
+result<std::unique_ptr<sealed_call>> request_state::open(schema::Submit::Reader r,
+                                                         schema::LossReason& why) {
+  const auto& engine = *desk_.engine;
+  auto sealed = bytes_of(r.getSealed()), token = bytes_of(r.getToken());
+  if (token.empty() && engine.tokens_only) return fail("request: nobody paid for it");
+  if (token.empty()) return sealed_call::open(engine.service, sealed, {}, stirrer_);
+  auto key = engine.door.find(sealed);
+  if (!key) return fail("request: sealed to a key that is not here");
+  why = schema::LossReason::BAD_SEAL;
+  return node_door::open(*key, sealed, token, stirrer_);
 }
 
 void request_state::stir() {

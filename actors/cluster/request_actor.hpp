@@ -1,7 +1,7 @@
 #pragma once
 
 #include "actors/cluster/clerk.hpp"
-#include "runtime/serve/sealed_call.hpp"
+#include "runtime/serve/node_door.hpp"
 
 namespace lethe {
 
@@ -13,8 +13,17 @@ struct opened_engine {
 
 /// Lives as long as the engine's actor and the last of its requests.
 struct running_engine {
+  running_engine(opened_engine what, std::shared_ptr<const sealed_service> inside, api_service api,
+                 const hash32& release, bool only)
+      : opened(std::move(what)),
+        service(std::move(inside)),
+        door(std::move(api), release, limits::seals_remembered_max),
+        tokens_only(only) {}
+
   opened_engine opened;
-  sealed_service service;
+  std::shared_ptr<const sealed_service> service;  // for who lives in the cluster
+  node_door door;                                 // for everyone else
+  bool tokens_only;
 };
 
 /// What a request knows of its engine.
@@ -38,6 +47,7 @@ class request_state {
   void cancel();
 
  private:
+  result<std::unique_ptr<sealed_call>> open(schema::Submit::Reader r, schema::LossReason& why);
   void send_pieces();
   void release(schema::Outcome outcome);
 

@@ -1,6 +1,14 @@
 #include "actors/cluster/scheduler.hpp"
 
+#include <algorithm>
+
 namespace lethe {
+
+namespace {
+
+constexpr admission::place nobody{.engine = UINT16_MAX, .epoch = UINT32_MAX};
+
+}  // namespace
 
 void scheduler_state::begin(scheduler_actor::stateful_pointer<scheduler_state> self,
                             tracer* trace) {
@@ -9,14 +17,24 @@ void scheduler_state::begin(scheduler_actor::stateful_pointer<scheduler_state> s
 }
 
 void scheduler_state::place(const wire<schema::Place>& m) {
-  clerk_.read(m, [&](schema::Place::Reader r) {
-    answer_place(r.getRequest(), sender_of<face_actor>(self_));
-  });
+  clerk_.read(m, [&](schema::Place::Reader r) { answer_place(r, sender_of<face_actor>(self_)); });
 }
 
-void scheduler_state::answer_place(uint64_t request, const face_actor& client) {
+/// Where a client drew its node nobody else will do.
+std::optional<admission::place> scheduler_state::admit(schema::Place::Reader r,
+                                                       schema::Refusal& why) {
+  if (r.getNode().size() == 0) return desk_.admit(r.getRequest(), why);
+  hash32 id{};
+  auto wanted = bytes_of(r.getNode());
+  if (wanted.size() == id.size()) std::ranges::copy(wanted, id.begin());
+  auto found = nodes_.find(id);
+  return desk_.admit_at(r.getRequest(), found == nodes_.end() ? nobody : found->second.at, why);
+}
+
+void scheduler_state::answer_place(schema::Place::Reader r, const face_actor& client) {
   schema::Refusal why{};
-  auto at = desk_.admit(request, why);
+  uint64_t request = r.getRequest();
+  auto at = admit(r, why);
   if (at) clients_[request] = client;
   self_->send(client, clerk_.write<schema::Placed>(request, [&](schema::Placed::Builder b) {
     b.setRequest(request);
@@ -31,6 +49,16 @@ void scheduler_state::answer_place(uint64_t request, const face_actor& client) {
     placed.setEpoch(at->epoch);
     placed.setNode(data_of(members_.at(at->engine).node));
   }));
+}
+
+/// Keys of a roster before the last one open nothing any more.
+void scheduler_state::node_key(const wire<schema::NodeKey>& m) {
+  clerk_.read(m, [&](schema::NodeKey::Reader r) {
+    auto node = node_public::from_bytes(bytes_of(r.getNode()));
+    if (!node) return;
+    std::erase_if(nodes_, [&](const auto& n) { return n.second.roster + 1 < r.getRoster(); });
+    nodes_[node->id] = {{r.getSlot(), r.getEpoch()}, r.getRoster()};
+  });
 }
 
 void scheduler_state::submit(const wire<schema::Submit>& m) {
@@ -181,6 +209,7 @@ scheduler_actor::behavior_type scheduler(scheduler_actor::stateful_pointer<sched
       [&state](const wire<schema::EngineLoad>& m) { state.load(m); },
       [&state](const wire<schema::Drain>& m) { state.drain(m); },
       [&state](const wire<schema::Leave>& m) { state.leave(m); },
+      [&state](const wire<schema::NodeKey>& m) { state.node_key(m); },
       [&state](const wire<schema::LoadsAsk>& m) { return state.loads(m); },
   };
 }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <map>
 #include <unordered_map>
 
 #include "actors/cluster/clerk.hpp"
 #include "runtime/cluster/admission.hpp"
 #include "runtime/cluster/measures.hpp"
+#include "runtime/crypto/node_key.hpp"
 
 namespace lethe {
 
@@ -22,6 +24,7 @@ class scheduler_state {
   void load(const wire<schema::EngineLoad>& m);
   void drain(const wire<schema::Drain>& m);
   void leave(const wire<schema::Leave>& m);
+  void node_key(const wire<schema::NodeKey>& m);
   caf::result<wire<schema::Loads>> loads(const wire<schema::LoadsAsk>& m);
   void down(const caf::down_msg& d);
   /// For the simulation's checks.
@@ -37,13 +40,19 @@ class scheduler_state {
   void tell_lost(const std::vector<uint64_t>& requests);
   void let_go(uint16_t slot);
   void add(schema::EngineState::Reader r);
-  void answer_place(uint64_t request, const face_actor& client);
+  std::optional<admission::place> admit(schema::Place::Reader r, schema::Refusal& why);
+  void answer_place(schema::Place::Reader r, const face_actor& client);
 
   scheduler_actor::stateful_pointer<scheduler_state> self_ = nullptr;
   clerk clerk_;
   admission desk_;
   measures measures_;
   std::unordered_map<uint16_t, member> members_;
+  struct drawn {
+    admission::place at;
+    uint32_t roster = 0;
+  };
+  std::map<hash32, drawn> nodes_;  // by the id of each node's key, of this roster and the last
   std::unordered_map<uint64_t, face_actor> clients_;  // of each request
 };
 

@@ -51,11 +51,30 @@ std::optional<admission::place> admission::admit(uint64_t request, schema::Refus
     ++total.turned_away;
     return {};
   }
-  ++best->second.held;
+  return hold(request, *best);
+}
+
+std::optional<admission::place> admission::admit_at(uint64_t request, place chosen,
+                                                    schema::Refusal& why) {
+  auto found = engines_.find(chosen.engine);
+  bool there = found != engines_.end() && found->second.epoch == chosen.epoch &&
+               !found->second.draining && !requests_.contains(request);
+  if (!leaving_ && there && found->second.held < found->second.capacity)
+    return hold(request, *found);
+  why = leaving_ ? schema::Refusal::LEAVING
+        : there  ? schema::Refusal::FULL
+                 : schema::Refusal::UNKNOWN_NODE;
+  ++total.turned_away;
+  return {};
+}
+
+std::optional<admission::place> admission::hold(uint64_t request,
+                                                std::pair<const uint16_t, engine>& at) {
+  ++at.second.held;
   ++total.admitted;
-  place at{.engine = best->first, .epoch = best->second.epoch};
-  requests_.emplace(request, at);
-  return at;
+  place held{.engine = at.first, .epoch = at.second.epoch};
+  requests_.emplace(request, held);
+  return held;
 }
 
 std::optional<admission::place> admission::find(uint64_t request) const {

@@ -40,6 +40,8 @@ class admission {
   /// The engine with the smallest share of its capacity taken holds the request from now on.
   /// Nothing: `why` says.
   std::optional<place> admit(uint64_t request, schema::Refusal& why);
+  /// The same where the client chose: this engine holds it, or nobody does.
+  std::optional<place> admit_at(uint64_t request, place chosen, schema::Refusal& why);
   /// Where a request is.
   std::optional<place> find(uint64_t request) const;
   /// A request ended; false: it is not known there (any more).
@@ -54,6 +56,7 @@ class admission {
   counts total;
 
  private:
+  std::optional<place> hold(uint64_t request, std::pair<const uint16_t, engine>& at);
   std::map<uint16_t, engine> engines_;
   std::unordered_map<uint64_t, place> requests_;
   bool leaving_ = false;

@@ -1,9 +1,7 @@
 #include "runtime/config/check_config.hpp"
 
-#include <arpa/inet.h>
-
-#include <charconv>
-
+#include "runtime/config/check_services.hpp"
+#include "runtime/config/listener_text.hpp"
 #include "runtime/config/quantity.hpp"
 #include "runtime/model/dtype_name.hpp"
 
@@ -11,36 +9,13 @@ namespace lethe {
 
 namespace {
 
-/// ADDRESS:PORT with a numeric address; says whether it is loopback.
-struct listener {
-  bool valid = false, loopback = false;
-};
-
-listener parse_listener(std::string_view text) {
-  size_t colon = text.rfind(':');
-  if (colon == text.npos) return {};
-  std::string address(text.substr(0, colon));
-  uint16_t port = 0;
-  auto [rest, wrong] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), port);
-  if (wrong != std::errc() || rest != text.data() + text.size()) return {};
-  in_addr four{};
-  if (inet_pton(AF_INET, address.c_str(), &four) == 1)
-    return {true, (ntohl(four.s_addr) >> 24) == 127};
-  in6_addr six{};
-  if (address.size() > 2 && address.front() == '[' && address.back() == ']' &&
-      inet_pton(AF_INET6, address.substr(1, address.size() - 2).c_str(), &six) == 1)
-    return {true, bool(IN6_IS_ADDR_LOOPBACK(&six))};
-  return {};
-}
-
 void check_listeners(cluster_config& config) {
   auto listen = config.get().getListen();
   bool lab = config.get().getProfile() == schema::Profile::LAB;
-  constexpr const char* form = "is no ADDRESS:PORT, as 127.0.0.1:8080 or [::1]:8080";
   if (listen.getApi().size()) {
-    auto api = parse_listener(listen.getApi().cStr());
+    auto api = listener_text::parse(listen.getApi().cStr());
     if (!api.valid)
-      config.refuse("listen.api", "{}", form);
+      config.refuse("listen.api", "{}", listener_form);
     else if (!lab)
       config.refuse(
           "listen.api",
@@ -48,8 +23,8 @@ void check_listeners(cluster_config& config) {
     else if (!api.loopback)
       config.refuse("listen.api", "listens on loopback only: it carries prompts in the clear");
   }
-  if (listen.getMetrics().size() && !parse_listener(listen.getMetrics().cStr()).valid)
-    config.refuse("listen.metrics", "{}", form);
+  if (listen.getMetrics().size() && !listener_text::parse(listen.getMetrics().cStr()).valid)
+    config.refuse("listen.metrics", "{}", listener_form);
 }
 
 void check_scaling(cluster_config& config) {
@@ -159,6 +134,11 @@ void check_memory(checked_config& c) {
 checked_config check_config(const std::filesystem::path& file, const machine& here) {
   checked_config c{cluster_config::read(file), {}, {}, {}};
   if (!c.good()) return c;
+  check_services(c.config);
+  if (c.is_service() || !c.good()) {
+    c.layout.hosts = {{.name = "local", .address = "127.0.0.1"}};
+    return c;
+  }
   check_listeners(c.config);
   check_numbers(c.config);
   c.layout = lay_out(c.config, here);

@@ -15,6 +15,8 @@ struct checked_config {
   std::vector<rank_need> needs;      // beside layout.ranks, if the model is here
 
   bool good() const { return config.problems().empty(); }
+  /// An issuer or a relay: no model, no engines.
+  bool is_service() const { return config.get().hasIssuer() || config.get().hasRelay(); }
 };
 
 /// Reads a file and refuses what can't work; config.problems() has all of it.

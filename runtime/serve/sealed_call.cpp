@@ -17,14 +17,14 @@ const api_error no_such_path{
 
 }  // namespace
 
-result<std::unique_ptr<sealed_call>> sealed_call::open(const sealed_service& by, bytes_view sealed,
-                                                       const hash32& token_hash,
+result<std::unique_ptr<sealed_call>> sealed_call::open(std::shared_ptr<const sealed_service> by,
+                                                       bytes_view sealed, const payment& paid,
                                                        std::shared_ptr<request_watcher> watcher) {
-  std::unique_ptr<sealed_call> call(new sealed_call(by));
-  auto api = api_request::make(by.api, sealed.size());
+  std::unique_ptr<sealed_call> call(new sealed_call(std::move(by)));
+  auto api = api_request::make(call->by_->api, sealed.size());
   if (!api) return api.why();
   call->api_ = *std::move(api);
-  if (auto ok = call->unseal(sealed, token_hash, std::move(watcher)); !ok) {
+  if (auto ok = call->unseal(sealed, paid, std::move(watcher)); !ok) {
     call->forget();
     return ok.why();
   }
@@ -33,13 +33,15 @@ result<std::unique_ptr<sealed_call>> sealed_call::open(const sealed_service& by,
 
 sealed_call::~sealed_call() { open_.reset(); }
 
-result<void> sealed_call::unseal(bytes_view sealed, const hash32& token_hash,
+result<void> sealed_call::unseal(bytes_view sealed, const payment& paid,
                                  std::shared_ptr<request_watcher> watcher) {
-  auto opened = open_request(by_.key, sealed, by_.epoch, token_hash, api_->memory());
+  auto opened = open_request(by_->key, sealed, by_->epoch, paid.hash, api_->memory());
   if (!opened) return opened.why();
-  receipt_ = {.token_hash = token_hash,
+  if (by_->seen && !by_->seen->admit(opened->enc, paid.spends))
+    return fail("seal: it or its token was here before");
+  receipt_ = {.token_hash = paid.hash,
               .request_hash = opened->request_hash,
-              .release = by_.release,
+              .release = by_->release,
               .epoch = opened->epoch};
   sealer_.emplace(std::move(opened->answer));
   open_.emplace(std::move(opened->plain));
@@ -105,7 +107,7 @@ bool sealed_call::next(std::vector<std::byte>& out) {
 void sealed_call::seal_receipt(std::vector<std::byte>& out) {
   receipt_.arenas = report_.arenas;
   receipt_.bytes_wiped = report_.bytes_wiped;
-  auto text = sign_receipt(by_.key, receipt_);
+  auto text = sign_receipt(by_->key, receipt_);
   auto sealed = sealer_->seal(text, true, out);
   check(bool(sealed));
   receipt_said_ = true;

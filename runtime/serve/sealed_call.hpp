@@ -4,15 +4,23 @@
 #include "runtime/bhttp/response_writer.hpp"
 #include "runtime/crypto/node_seal.hpp"
 #include "runtime/serve/api_request.hpp"
+#include "runtime/serve/seal_memory.hpp"
 
 namespace lethe {
 
-/// What all requests of one engine share; it outlives them.
+/// What all requests under one key of an engine share.
 struct sealed_service {
   api_service api;
   node_key key;
   uint32_t epoch = 0;
-  hash32 release{};  // digest of the program, for receipts
+  hash32 release{};                   // digest of the program, for receipts
+  std::shared_ptr<seal_memory> seen;  // none: whoever seals to this key is trusted not to repeat it
+};
+
+/// What a request was paid with; nothing where it needn't be.
+struct payment {
+  hash32 hash{};    // of the token: the seal is bound to it
+  hash32 spends{};  // what no other request may spend
 };
 
 /// One sealed request from the seal to the wipe. It hands out sealed pieces one at a time, as its
@@ -23,8 +31,8 @@ class sealed_call final : private answer_sink {
   enum class fate : uint8_t { served, refused, cancelled };
 
   /// Opens the seal and begins. An error: it is not for this engine, and nothing of it is left.
-  static result<std::unique_ptr<sealed_call>> open(const sealed_service& by, bytes_view sealed,
-                                                   const hash32& token_hash,
+  static result<std::unique_ptr<sealed_call>> open(std::shared_ptr<const sealed_service> by,
+                                                   bytes_view sealed, const payment& paid,
                                                    std::shared_ptr<request_watcher> watcher);
   ~sealed_call() override;
 
@@ -43,15 +51,15 @@ class sealed_call final : private answer_sink {
   void forget();
 
  private:
-  explicit sealed_call(const sealed_service& by) : by_(by) {}
-  result<void> unseal(bytes_view sealed, const hash32& token_hash,
+  explicit sealed_call(std::shared_ptr<const sealed_service> by) : by_(std::move(by)) {}
+  result<void> unseal(bytes_view sealed, const payment& paid,
                       std::shared_ptr<request_watcher> watcher);
   void route(std::shared_ptr<request_watcher> watcher);
   void head(const answer_head& h) override;
   void piece(std::string_view bytes) override;
   void seal_receipt(std::vector<std::byte>& out);
 
-  const sealed_service& by_;
+  std::shared_ptr<const sealed_service> by_;
   std::unique_ptr<api_request> api_;
   // In its arena, and ended before it:
   struct unsealed {

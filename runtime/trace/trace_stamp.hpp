@@ -4,7 +4,17 @@
 
 namespace lethe {
 
-enum class actor_kind : uint8_t { none, face, scheduler, directory, supervisor, engine, request };
+enum class actor_kind : uint8_t {
+  none,
+  face,
+  scheduler,
+  directory,
+  supervisor,
+  engine,
+  request,
+  gateway,
+  service
+};
 const char* name_of(actor_kind k);
 
 /// Who sent or took a message: kind, which of that kind, and in which process.

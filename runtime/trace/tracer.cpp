@@ -7,8 +7,8 @@
 namespace lethe {
 
 const char* name_of(actor_kind k) {
-  constexpr const char* names[] = {"none",       "face",   "scheduler", "directory",
-                                   "supervisor", "engine", "request"};
+  constexpr const char* names[] = {"none",   "face",    "scheduler", "directory", "supervisor",
+                                   "engine", "request", "gateway",   "service"};
   return size_t(k) < std::size(names) ? names[size_t(k)] : "none";
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/places.hpp"
 #include "kernels/cpu_row.hpp"
 
 namespace lethe {
@@ -65,7 +66,7 @@ TEST(CpuRows, DefineNothingButThemselves) {
   GTEST_SKIP() << "sanitizers add symbols of their own";
 #endif
   for (std::string name : {"reference", "avx2", "avx512", "avx512vnni"}) {
-    std::string object = std::string(LETHE_KERNEL_OBJECTS) + "/" + name + ".cpp.o";
+    std::string object = std::string(places::kernel_objects) + "/" + name + ".cpp.o";
     std::string symbol = "_ZN5lethe" + std::to_string(name.size()) + name + "E";
     EXPECT_EQ(exported(object), std::vector<std::string>{symbol}) << object;
   }

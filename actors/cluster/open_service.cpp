@@ -1,0 +1,59 @@
+#include "actors/cluster/open_service.hpp"
+
+#include "runtime/relay/relay.hpp"
+
+namespace lethe {
+
+namespace {
+
+class relay_service final : public service {
+ public:
+  explicit relay_service(std::unique_ptr<relay> r) : relay_(std::move(r)) {}
+
+  const char* role() const override { return "relay"; }
+  const std::vector<http_listener>& bound() const override { return relay_->bound(); }
+  std::vector<std::pair<std::string, uint64_t>> counts() const override {
+    auto n = relay_->numbers();
+    return {
+        {"passed on", n.exchanges}, {"open", n.open}, {"refused", n.refused}, {"failed", n.failed}};
+  }
+  void stop_accepting() override { relay_->stop_accepting(); }
+  uint64_t open_exchanges() const override { return relay_->numbers().open; }
+
+ private:
+  std::unique_ptr<relay> relay_;
+};
+
+result<std::shared_ptr<service>> open_relay(const checked_config& config) {
+  auto r = config.config.get().getRelay();
+  auto gateway = read_url(r.getGateway().cStr());
+  if (!gateway) return gateway.why();
+  relay_config made{.listen = {{"relay", r.getListen(),
+                                identity_at(config.config, r.getCertificate(), r.getKey())}},
+                    .gateway = gateway->first,
+                    .gateway_path = gateway->second,
+                    .trust = trust_at(config.config, r.getAuthorities()),
+                    .connections_max = r.getConnections()};
+  auto started = relay::start(made);
+  if (!started) return started.why();
+  return std::shared_ptr<service>(std::make_shared<relay_service>(*std::move(started)));
+}
+
+}  // namespace
+
+std::optional<http_identity> identity_at(const cluster_config& config,
+                                         capnp::Text::Reader certificate, capnp::Text::Reader key) {
+  if (certificate.size() == 0) return {};
+  return http_identity{config.resolve(certificate.cStr()), config.resolve(key.cStr())};
+}
+
+http_trust trust_at(const cluster_config& config, capnp::Text::Reader authorities) {
+  if (authorities.size() == 0) return {};
+  return {config.resolve(authorities.cStr())};
+}
+
+result<std::shared_ptr<service>> open_service(const checked_config& config) {
+  return open_relay(config);
+}
+
+}  // namespace lethe

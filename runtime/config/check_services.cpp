@@ -1,0 +1,78 @@
+#include "runtime/config/check_services.hpp"
+
+#include "runtime/config/listener_text.hpp"
+
+namespace lethe {
+
+namespace {
+
+/// What every listener of the private path has.
+template <class Reader>
+void check_listener(cluster_config& config, const char* section, Reader from) {
+  std::string at = section;
+  auto key = [&](const char* name) { return at + "." + name; };
+  if (from.getListen().size() == 0)
+    config.refuse(key("listen"), "is missing: ADDRESS:PORT");
+  else if (!listener_text::parse(from.getListen().cStr()).valid)
+    config.refuse(key("listen"), "{}", listener_form);
+  if ((from.getCertificate().size() == 0) != (from.getKey().size() == 0))
+    config.refuse(key(from.getKey().size() ? "key" : "certificate"),
+                  "needs the other one, too: certificate and key, or neither");
+}
+
+/// "http://HOST[:PORT]", "https://...".
+void check_url(cluster_config& config, const char* key, std::string_view url) {
+  if (url.empty()) return config.refuse(key, "is missing: http(s)://HOST:PORT");
+  if (!url.starts_with("http://") && !url.starts_with("https://"))
+    config.refuse(key, "must begin with http:// or https://");
+}
+
+void check_folder(cluster_config& config, const char* key, std::string_view folder) {
+  if (folder.empty()) config.refuse(key, "is missing: what must not be lost is kept there");
+}
+
+void check_gateway(cluster_config& config) {
+  auto g = config.get().getGateway();
+  check_listener(config, "gateway", g);
+  check_folder(config, "gateway.folder", g.getFolder().cStr());
+  check_url(config, "gateway.issuer", g.getIssuer().cStr());
+  if (g.getIssuerSecret().size() == 0)
+    config.refuse("gateway.issuer_secret",
+                  "is missing: the issuer makes that file, [issuer] secret; copy it here");
+  if (g.getGraceS() > g.getEpochS())
+    config.refuse("gateway.grace_s", "is above epoch_s ({}): keys live one epoch and grace",
+                  g.getEpochS());
+}
+
+void check_issuer(cluster_config& config) {
+  auto i = config.get().getIssuer();
+  check_listener(config, "issuer", i);
+  check_folder(config, "issuer.folder", i.getFolder().cStr());
+  if (i.getName().size() == 0 || i.getName().size() > 255)
+    config.refuse("issuer.name", "must have 1 to 255 bytes: challenges carry it");
+}
+
+void check_relay(cluster_config& config) {
+  auto r = config.get().getRelay();
+  check_listener(config, "relay", r);
+  check_url(config, "relay.gateway", r.getGateway().cStr());
+}
+
+}  // namespace
+
+void check_services(cluster_config& config) {
+  auto c = config.get();
+  if (c.hasIssuer() && c.hasRelay())
+    return config.refuse("relay", "stands beside [issuer]: who runs both sees who asks and when");
+  bool service = c.hasIssuer() || c.hasRelay();
+  if (service && (c.hasModel() || c.hasGateway()))
+    return config.refuse(c.hasIssuer() ? "issuer" : "relay",
+                         "stands beside [{}]: it belongs into a file and a process of its own",
+                         c.hasModel() ? "model" : "gateway");
+  if (!service && !c.hasModel()) config.refuse("model", "is missing: {}", "what is served");
+  if (c.hasGateway()) check_gateway(config);
+  if (c.hasIssuer()) check_issuer(config);
+  if (c.hasRelay()) check_relay(config);
+}
+
+}  // namespace lethe
