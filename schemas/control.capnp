@@ -49,19 +49,7 @@ struct Status {
   counts @9 :Messages.Counts;
   scaling @10 :ScalingStatus;
   measures @11 :Messages.Measures;
-  services @12 :List(ServiceStatus);
-}
-
-# Of a gateway, issuer or relay: what it counts.
-struct ServiceStatus {
-  role @0 :Text $public;
-  note @1 :Text $public;
-  counts @2 :List(NamedCount);
-}
-
-struct NamedCount {
-  name @0 :Text $public;
-  number @1 :UInt64;
+  services @12 :List(Messages.ServiceState);
 }
 
 struct ScalingStatus {

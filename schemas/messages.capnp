@@ -217,6 +217,18 @@ struct Publish {
   }
 }
 
+# gateway -> directory, for its status; an issuer's and a relay's own
+struct ServiceState {
+  role @0 :Text $public;
+  note @1 :Text $public;
+  counts @2 :List(NamedCount);
+}
+
+struct NamedCount {
+  name @0 :Text $public;
+  number @1 :UInt64;
+}
+
 # directory -> scheduler: place nothing there any more; scheduler -> engine, when nothing is left: go
 struct Drain {
   slot @0 :UInt16;

@@ -34,7 +34,7 @@ std::string note_of(schema::EngineStatus::Reader e) {
   return note;
 }
 
-std::string counts_text(schema::ServiceStatus::Reader one) {
+std::string counts_text(schema::ServiceState::Reader one) {
   std::string text;
   for (auto c : one.getCounts())
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", c.getNumber(), c.getName().cStr());

@@ -282,6 +282,7 @@ directory_actor::behavior_type directory(directory_actor::stateful_pointer<direc
       [&state](const wire<schema::EngineEnded>& m) { state.engine_ended(m); },
       [&state](const wire<schema::NodeKey>& m) { state.node_key(m); },
       [&state](const wire<schema::TokenKeys>& m) { state.token_keys(m); },
+      [&state](const wire<schema::ServiceState>& m) { state.gateway_said(m); },
       [&state](const wire<schema::ControlAsk>& m) { return state.control(m); },
       [&state](tick) { state.on_tick(); },
   };

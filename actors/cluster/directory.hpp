@@ -27,6 +27,7 @@ class directory_state {
   void engine_ended(const wire<schema::EngineEnded>& m);
   void token_keys(const wire<schema::TokenKeys>& m);
   void node_key(const wire<schema::NodeKey>& m);
+  void gateway_said(const wire<schema::ServiceState>& m) { gateway_state_ = m; }
   caf::result<wire<schema::ControlAnswer>> control(const wire<schema::ControlAsk>& m);
   void on_tick();
   void down(const caf::down_msg& d);
@@ -105,6 +106,7 @@ class directory_state {
   std::map<std::string, member> hosts_;
   std::map<uint16_t, known_engine> engines_;
   gateway_actor gateway_;  // once it wants rosters
+  wire<schema::ServiceState> gateway_state_;
   roster_turn turn_;
   uint32_t grace_s_ = 0;
   std::vector<std::vector<std::byte>> token_keys_;

@@ -71,6 +71,13 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
   b.setCounts(loads.getCounts());
   b.setMeasures(loads.getMeasures());
   write_scaling(b.initScaling());
+  if (!gateway_state_.frame.empty()) {
+    auto services = b.initServices(1);
+    auto copied = unpack(gateway_state_, [&](schema::ServiceState::Reader r) {
+      services.setWithCaveats(0, r);
+    });
+    if (!copied) services[0].setNote("it tells what is no message");
+  }
   write_hosts(b);
   auto engines = b.initEngines(uint32_t(fleet_->engines().size()));
   uint32_t i = 0;

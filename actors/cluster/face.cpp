@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::chrono::milliseconds tick_every{500};
 constexpr uint64_t place_patience_ns = 5'000'000'000;
-constexpr uint32_t credit_batch = limits::answer_window / 4;
 
 api_error unavailable(const char* code, std::string message, uint32_t retry_after_s) {
   return {.status = 503,
@@ -82,8 +81,8 @@ void face_state::read_queue() {
       drained(took->id, took->bytes);
     } else if (auto* gone = std::get_if<face_queue::gone>(&e)) {
       drop(gone->id, true);
-    } else {
-      drop(std::get<face_queue::done>(e).id, false);
+    } else if (auto* sent = std::get_if<face_queue::done>(&e)) {
+      drop(sent->id, false);
     }
   }
 }
@@ -219,7 +218,7 @@ void face_state::open(exchange& x, bytes_view sealed, bool last) try {
   if (good && last) good = bool(x.opener->finish()) && bool(x.reader->finish());
   if (!good) return fail(x, lost_error(schema::LossReason::STALE));
   if (!x.begun && x.reader->has_head()) begin_answer(x);
-  x.pieces.push_back(content.size());
+  x.credit.sent(content.size());
   if (!content.empty()) server_->write(x.http.id, content);
   if (last) return server_->end(x.http.id);
   give_credit(x);
@@ -244,27 +243,17 @@ void face_state::begin_answer(exchange& x) {
 void face_state::drained(uint64_t http_id, size_t bytes) {
   auto found = exchanges_.find(http_id);
   if (found == exchanges_.end()) return;
-  exchange& x = found->second;
-  while (bytes > 0 && !x.pieces.empty()) {
-    size_t part = std::min(bytes, x.pieces.front());
-    x.pieces.front() -= part;
-    bytes -= part;
-    if (x.pieces.front() > 0) break;
-    x.pieces.pop_front();
-    ++x.taken;
-  }
-  give_credit(x);
+  found->second.credit.drained(bytes);
+  give_credit(found->second);
 }
 
 void face_state::give_credit(exchange& x) {
-  while (!x.pieces.empty() && x.pieces.front() == 0) {
-    x.pieces.pop_front();
-    ++x.taken;
-  }
-  if (x.taken < credit_batch || !x.answerer) return;
+  if (!x.answerer) return;
+  uint32_t due = x.credit.due();
+  if (due == 0) return;
   self_->send(x.answerer, clerk_.write<schema::Credit>(x.request, [&](schema::Credit::Builder b) {
     b.setRequest(x.request);
-    b.setPieces(std::exchange(x.taken, 0));
+    b.setPieces(due);
   }));
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <deque>
 #include <unordered_map>
 
 #include "actors/cluster/clerk.hpp"
+#include "actors/cluster/credit_window.hpp"
 #include "actors/cluster/face_pages.hpp"
 #include "actors/cluster/face_queue.hpp"
 #include "runtime/api/api_error.hpp"
@@ -42,8 +42,7 @@ class face_state {
     std::optional<answer_opener> opener;
     std::optional<bhttp_response_reader> reader;
     request_actor answerer;
-    std::deque<size_t> pieces;  // bytes of each that the client has not taken
-    uint32_t taken = 0;         // pieces to give credit for
+    credit_window credit;
     uint64_t asked_ns = 0;
     bool placed = false, begun = false, streams = false;
   };

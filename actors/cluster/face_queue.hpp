@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <variant>
 #include <vector>
@@ -27,12 +28,19 @@ class face_queue final : public http_handler {
   struct done {
     uint64_t id;
   };
-  using event = std::variant<came, gone, took, done>;
+  /// Something that was waited for elsewhere has come.
+  struct errand {
+    std::function<void()> run;
+  };
+  using event = std::variant<came, gone, took, done, errand>;
 
   void arrived(http_server& from, http_request r) override { put(came{&from, std::move(r)}); }
   void left(uint64_t id) override { put(gone{id}); }
   void drained(uint64_t id, size_t bytes) override { put(took{id, bytes}); }
   void sent(uint64_t id) override { put(done{id}); }
+
+  /// To be run on the actor's own turn; never, once that is gone.
+  void post(std::function<void()> run) { put(errand{std::move(run)}); }
 
   void wake(face_actor who) {
     std::lock_guard guard(lock_);

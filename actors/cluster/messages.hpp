@@ -39,6 +39,7 @@ using directory_actor =
                      caf::reacts_to<wire<schema::EngineState>>,
                      caf::reacts_to<wire<schema::EngineEnded>>,
                      caf::reacts_to<wire<schema::NodeKey>>, caf::reacts_to<wire<schema::TokenKeys>>,
+                     caf::reacts_to<wire<schema::ServiceState>>,
                      caf::replies_to<wire<schema::ControlAsk>>::with<wire<schema::ControlAnswer>>,
                      caf::reacts_to<tick>>;
 using supervisor_actor =
@@ -82,4 +83,5 @@ CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::TokenKeys>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::BeginEpoch>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::NodeKey>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::Publish>))
+CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::ServiceState>))
 CAF_END_TYPE_ID_BLOCK(lethe_messages)

@@ -352,29 +352,36 @@ namespace {
 
 class whole_watcher final : public http_call_watcher {
  public:
+  whole_watcher(http_client& client, std::function<void(result<http_whole>)> then)
+      : client_(client), then_(std::move(then)) {}
   void began(uint64_t, const http_reply& head) override { got_.head = head; }
   void came(uint64_t call, std::string_view piece) override {
     got_.body += piece;
-    client->took(call, piece.size());
+    client_.took(call, piece.size());
   }
   void ended(uint64_t, const result<void>& how) override {
-    how ? done.set_value(std::move(got_)) : done.set_value(how.why());
+    how ? then_(std::move(got_)) : then_(how.why());
   }
-  http_client* client = nullptr;
-  std::promise<result<http_whole>> done;
 
  private:
+  http_client& client_;
+  std::function<void(result<http_whole>)> then_;
   http_whole got_;
 };
 
 }  // namespace
 
+uint64_t ask_whole(http_client& client, http_call call,
+                   std::function<void(result<http_whole>)> then) {
+  return client.ask(std::move(call), std::make_shared<whole_watcher>(client, std::move(then)));
+}
+
 result<http_whole> ask_whole(http_client& client, http_call call) {
-  auto who = std::make_shared<whole_watcher>();
-  who->client = &client;
-  auto done = who->done.get_future();
-  client.ask(std::move(call), who);
-  return done.get();
+  std::promise<result<http_whole>> said;
+  auto heard = said.get_future();
+  ask_whole(client, std::move(call),
+            [&said](result<http_whole> how) { said.set_value(std::move(how)); });
+  return heard.get();
 }
 
 }  // namespace lethe

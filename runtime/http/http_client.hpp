@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -92,7 +93,10 @@ struct http_whole {
   std::string body;
 };
 
-/// Asks and sleeps until the answer is whole.
+/// Asks, and tells once, on the client's thread, when the answer is whole or has failed.
+uint64_t ask_whole(http_client& client, http_call call,
+                   std::function<void(result<http_whole>)> then);
+/// The same for who may sleep until then.
 result<http_whole> ask_whole(http_client& client, http_call call);
 
 }  // namespace lethe

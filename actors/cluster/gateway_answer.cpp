@@ -1,0 +1,187 @@
+#include "actors/cluster/gateway.hpp"
+#include "runtime/gateway/sealed_names.hpp"
+#include "runtime/token/base64url.hpp"
+
+namespace lethe {
+
+namespace {
+
+inner_problem turned_away(schema::Refusal why) {
+  switch (why) {
+    case schema::Refusal::FULL:
+      return {.status = 429, .title = "the node is full"};
+    case schema::Refusal::LEAVING:
+      return {.status = 503, .title = "the cluster is going down"};
+    case schema::Refusal::UNKNOWN_NODE:
+      return {.status = 404, .title = "no node has that key, or any more"};
+    case schema::Refusal::NOT_READY:
+      break;
+  }
+  return {.status = 503, .title = "no engine is ready"};
+}
+
+std::string base64url_of(bytes_view bytes) {
+  std::string text(base64url_chars(bytes.size()), '\0');
+  write_base64url(bytes, text);
+  return text;
+}
+
+}  // namespace
+
+gateway_state::exchange* gateway_state::find(uint64_t request) {
+  auto at = http_of_.find(request);
+  return at == http_of_.end() ? nullptr : find_http(at->second);
+}
+
+gateway_state::exchange* gateway_state::find_http(uint64_t http_id) {
+  auto at = exchanges_.find(http_id);
+  return at == exchanges_.end() ? nullptr : at->second.get();
+}
+
+void gateway_state::placed(const wire<schema::Placed>& m) {
+  clerk_.read(m, [&](schema::Placed::Reader r) {
+    exchange* x = find(r.getRequest());
+    if (!x && r.isAt()) {  // the client left before; the place is free again
+      self_->send(scheduler_,
+                  clerk_.write<schema::Cancel>(r.getRequest(), [&](schema::Cancel::Builder b) {
+                    b.setRequest(r.getRequest());
+                  }));
+    } else if (x && r.isAt()) {
+      dispatch(*x, r.getAt());
+    } else if (x && !x->candidates.empty()) {
+      place(*x);
+    } else if (x) {
+      fail(*x, outcome::not_dispatched, turned_away(r.getRefused().getReason()));
+    }
+  });
+}
+
+void gateway_state::dispatch(exchange& x, schema::Placed::At::Reader at) {
+  x.placed = x.dispatched = true;
+  self_->send(scheduler_, clerk_.write<schema::Submit>(x.request, [&](schema::Submit::Builder b) {
+    b.setRequest(x.request);
+    b.setEngine(at.getEngine());
+    b.setEpoch(at.getEpoch());
+    b.setSealed(data_of(x.sealed->message));
+    b.setToken(data_of(x.sealed->token.to_bytes()));
+  }));
+}
+
+void gateway_state::answer(const wire<schema::Answer>& m) {
+  clerk_.read(m, [&](schema::Answer::Reader r) {
+    exchange* x = find(r.getRequest());
+    if (!x || !x->dispatched || x->settled) return;
+    x->answerer = sender_of<request_actor>(self_);
+    std::vector<std::byte> out;
+    result<void> good;
+    bhttp_field type{"content-type", sealed_names::response};
+    if (!x->answer->begun()) good = x->answer->head(200, {&type, 1}, out);
+    if (good) good = x->answer->content(as_text(bytes_of(r.getSealed())), out);
+    if (good && r.getLast()) good = x->answer->end(out);
+    if (r.getLast()) ++count_.answered;
+    if (r.getLast() || !good) settle(*x, outcome::delivered);
+    write(*x, good, out);
+  });
+}
+
+/// Sends what can leave; an answer that went wrong is cut, and it alone.
+void gateway_state::write(exchange& x, const result<void>& good, std::vector<std::byte>& out) {
+  uint64_t id = x.http.id;
+  if (!good) {
+    x.answer->begun_outside() ? server_->cut(id)
+                              : refuse_outside(id, 502, "the answer is too large for one piece");
+    return drop(id, true);
+  }
+  if (!out.empty() && !x.answer->begun_outside()) {
+    x.answer->begin_outside();
+    http_answer head{.status = 200, .content_type = std::string(x.answer->media_type())};
+    if (x.answer->form() == ohttp_form::chunked)
+      head.fields.emplace_back("Incremental", "?1");
+    else
+      head.content_length = out.size();
+    head.fields.emplace_back("Cache-Control", "private, no-store");
+    server_->begin(id, std::move(head));
+  }
+  x.credit.sent(out.size());
+  if (!out.empty()) server_->write(id, as_text(out));
+  if (x.answer->ended()) return server_->end(id);
+  drained(id, 0);
+}
+
+void gateway_state::drained(uint64_t http_id, size_t bytes) {
+  exchange* x = find_http(http_id);
+  if (!x) return;
+  x->credit.drained(bytes);
+  if (!x->answerer) return;
+  uint32_t due = x->credit.due();
+  if (due == 0) return;
+  self_->send(x->answerer, clerk_.write<schema::Credit>(x->request, [&](schema::Credit::Builder b) {
+    b.setRequest(x->request);
+    b.setPieces(due);
+  }));
+}
+
+void gateway_state::lost(const wire<schema::Lost>& m) {
+  clerk_.read(m, [&](schema::Lost::Reader r) {
+    exchange* x = find(r.getRequest());
+    if (!x) return;
+    switch (r.getReason()) {
+      case schema::LossReason::BAD_SEAL:
+        // Whoever sealed it has spoilt it: nothing is due.
+        return fail(*x, outcome::delivered, {400, "the seal does not open, or came again"});
+      case schema::LossReason::ENGINE_FULL:
+        return fail(*x, outcome::refused_by_node,
+                    {.status = 429,
+                     .title = "the node is full",
+                     .refusal = base64url_of(bytes_of(r.getRefusal()))});
+      case schema::LossReason::STALE:
+        return fail(*x, outcome::refused_by_node, {503, "the roster is over; draw from the next"});
+      case schema::LossReason::ENGINE_LOST:
+        return fail(*x, outcome::node_failed, {503, "the node was lost while it answered"});
+    }
+  });
+}
+
+/// Before an answer began it is told inside; after that all that can be done is to cut it.
+void gateway_state::fail(exchange& x, outcome how, inner_problem why) {
+  settle(x, how);
+  why.change = !x.spent                    ? change_word::absent
+               : how == outcome::delivered ? change_word::none
+                                           : change_word::due;
+  if (!x.answer) return;
+  if (!x.answer->begun()) return problem(x, std::move(why));
+  uint64_t id = x.http.id;
+  server_->cut(id);
+  drop(id, false);
+}
+
+void gateway_state::problem(exchange& x, inner_problem why) {
+  if (x.answer->begun()) return;
+  ++count_.refused;
+  std::vector<std::byte> out;
+  auto good = x.answer->problem(why, out);
+  write(x, good, out);
+}
+
+/// Once: the first word stays.
+void gateway_state::settle(exchange& x, outcome how) {
+  if (!x.spent || std::exchange(x.settled, true)) return;
+  if (!setup_.spends->settle(x.token(), how)) note_ = "outcomes of requests are being lost";
+}
+
+/// The exchange is over. If its client left while a node worked on it, the node may stop, and
+/// nothing is due.
+void gateway_state::drop(uint64_t http_id, bool cancel) {
+  auto found = exchanges_.extract(http_id);
+  if (found.empty()) return;
+  exchange& x = *found.mapped();
+  bool running = x.dispatched && !x.settled;
+  settle(x, x.dispatched ? outcome::delivered : outcome::not_dispatched);
+  if (x.request != 0) http_of_.erase(x.request);
+  if (!cancel || !running) return;
+  self_->send(scheduler_, clerk_.write<schema::Cancel>(x.request, [&](schema::Cancel::Builder b) {
+    b.setRequest(x.request);
+  }));
+}
+
+}  // namespace lethe

@@ -1,0 +1,148 @@
+#include <fmt/format.h>
+
+#include "actors/cluster/gateway.hpp"
+#include "runtime/base/unix_time.hpp"
+#include "runtime/gateway/sealed_names.hpp"
+
+namespace lethe {
+
+namespace {
+
+constexpr uint64_t ask_again_s = 60, ask_soon_s = 1;  // the issuer, for its keys
+
+}  // namespace
+
+void gateway_state::ask_issuer() {
+  ask_issuer_at_s_ = unix_s() + (token_keys_.empty() ? ask_soon_s : ask_again_s);
+  http_call call{.to = setup_.issuer.origin, .path = std::string(token_directory_path)};
+  ask_whole(*setup_.client, std::move(call), [this, queue = setup_.queue](result<http_whole> how) {
+    queue->post([this, how = std::move(how)] { issuer_said(how); });
+  });
+  if (token_keys_.empty() && setup_.publish->issuer()) want_rosters();  // what was logged will do
+}
+
+void gateway_state::issuer_said(const result<http_whole>& how) {
+  if (!how || how->head.status != 200) {
+    note_ = how ? fmt::format("the issuer answers {} to a question for its keys", how->head.status)
+                : "the issuer is not reached: " + how.why().text;
+    return;
+  }
+  auto keys = read_directory(how->body);
+  if (!keys) {
+    note_ = "the issuer's directory: " + keys.why().text;
+    return;
+  }
+  auto logged = setup_.publish->issuer_keys(*keys, unix_s());
+  note_ = logged ? "" : logged.why().text;
+  want_rosters();
+}
+
+/// Those keys that are valid now, the current one first: what comes later is not redeemed yet.
+void gateway_state::want_rosters() {
+  uint64_t now_s = unix_s();
+  std::vector<token_key> keys;
+  const auto& directory = *setup_.publish->issuer();
+  const auto* current = directory.usable(now_s);
+  for (const auto& published : directory.keys) {
+    if (published.not_before_s.value_or(0) > now_s) continue;
+    auto key = token_key::from_spki(published.key);
+    if (!key) continue;
+    bool first = current && published.key == current->key;
+    keys.insert(first ? keys.begin() : keys.end(), *std::move(key));
+  }
+  token_keys_ = std::move(keys);
+  if (token_keys_.empty()) return;
+  self_->send(directory_, clerk_.write<schema::TokenKeys>(0, [&](schema::TokenKeys::Builder b) {
+    auto list = b.initKeys(uint32_t(token_keys_.size()));
+    for (uint32_t i = 0; i < list.size(); ++i) list.set(i, data_of(token_keys_[i].spki()));
+    b.setEpochS(setup_.epoch_s);
+    b.setGraceS(setup_.grace_s);
+    b.setRoster(setup_.publish->last_roster());
+  }));
+}
+
+void gateway_state::publish(const wire<schema::Publish>& m) {
+  clerk_.read(m, [&](schema::Publish::Reader r) {
+    std::vector<published_node> nodes;
+    for (auto n : r.getNodes()) {
+      auto node = node_public::from_bytes(bytes_of(n.getNode()));
+      if (node && n.getCapacity() > 0)
+        nodes.push_back({*std::move(node), n.getCapacity(), n.getModel()});
+    }
+    uint64_t now_s = unix_s();
+    auto logged = setup_.publish->roster(r.getRoster(), nodes, now_s,
+                                         now_s + setup_.epoch_s + setup_.grace_s);
+    if (!logged) note_ = logged.why().text;
+  });
+  want_rosters();  // tells which one is published now
+}
+
+/// The gateway knows whether change is due; only the issuer can sign it.
+void gateway_state::claim(exchange& x, const inner_claim& c) {
+  token_id token{c.token.key_id, c.token.nonce};
+  bool asked = setup_.spends->ask_change(
+      token, [this, queue = setup_.queue, id = x.http.id, digest = c.change.digest(),
+              body = std::string(as_text(c.bytes))](result<change_state> state) mutable {
+        queue->post([this, id, digest, body = std::move(body), state = std::move(state)]() mutable {
+          claim_allowed(id, digest, std::move(body), state);
+        });
+      });
+  if (!asked) problem(x, {503, "too many claims wait; ask later"});
+}
+
+void gateway_state::claim_allowed(uint64_t http_id, const hash32& digest, std::string body,
+                                  const result<change_state>& state) {
+  auto* x = find_http(http_id);
+  if (!x) return;
+  if (!state) return problem(*x, {503, "what became of the token could not be read"});
+  if (state->is == change_state::what::open)
+    return problem(*x, {409, "its request has not ended; ask later"});
+  if (state->is != change_state::what::due)
+    return problem(*x, {403, "no change is due for this token"});
+  if (state->change_digest != digest)
+    return problem(*x, {403, "the token was spent with another request for change"});
+  http_call call{.to = setup_.issuer.origin,
+                 .method = "POST",
+                 .path = std::string(sealed_names::change_path),
+                 .fields = {{"Authorization", "Bearer " + setup_.issuer.secret},
+                            {"Content-Type", std::string(sealed_names::claim)}},
+                 .body = std::move(body)};
+  ask_whole(*setup_.client, std::move(call),
+            [this, queue = setup_.queue, http_id](result<http_whole> how) {
+              queue->post([this, http_id, how = std::move(how)] { change_came(http_id, how); });
+            });
+}
+
+void gateway_state::change_came(uint64_t http_id, const result<http_whole>& how) {
+  auto* x = find_http(http_id);
+  if (!x) return;
+  if (!how) return problem(*x, {503, "the issuer is not reached; ask later"});
+  if (how->head.status == 403)
+    return problem(*x, {403, "the issuer has signed other change for this token"});
+  if (how->head.status != 200)
+    return problem(*x, {503, "the issuer does not sign it now; ask later"});
+  ++count_.changed;
+  std::vector<std::byte> out;
+  auto good = x->answer->whole(200, token_response_media, how->body, out);
+  write(*x, good, out);
+}
+
+void gateway_state::tell_state() {
+  self_->send(directory_,
+              clerk_.write<schema::ServiceState>(0, [&](schema::ServiceState::Builder b) {
+                b.setRole("gateway");
+                b.setNote(note_);
+                std::pair<const char*, uint64_t> counts[] = {
+                    {"opened", count_.requests}, {"looks", count_.looks},
+                    {"spent", count_.spent},     {"answered", count_.answered},
+                    {"refused", count_.refused}, {"changed", count_.changed},
+                    {"open", exchanges_.size()}, {"roster", setup_.publish->last_roster()}};
+                auto list = b.initCounts(uint32_t(std::size(counts)));
+                for (uint32_t i = 0; i < list.size(); ++i) {
+                  list[i].setName(counts[i].first);
+                  list[i].setNumber(counts[i].second);
+                }
+              }));
+}
+
+}  // namespace lethe
