@@ -142,7 +142,7 @@ struct Gateway {
   epochS @8 :UInt32 = 600 $least(5) $most(86400) $help("seconds of a roster epoch");
   graceS @9 :UInt32 = 60 $least(1) $most(3600) $help("seconds that keys of the last epoch still open");
   minimumNodes @10 :UInt16 = 1 $least(1) $most(256) $help("nodes below which clients refuse a roster (logged policy)");
-  shareMost @11 :UInt16 = 100 $least(1) $most(100) $help("percent of capacity that one node may have (logged policy)");
+  issuerName @11 :Text = "issuer" $public $help("the issuer's name in tokens' challenges, as its file has it");
   redis @12 :Text $public $help("URL of a Redis that keeps spent tokens for several gateways; none: the folder");
 }
 

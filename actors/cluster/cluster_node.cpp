@@ -3,6 +3,8 @@
 #include "actors/cluster/directory.hpp"
 #include "actors/cluster/face.hpp"
 #include "actors/cluster/node_keys.hpp"
+#include "actors/cluster/open_gateway.hpp"
+#include "actors/cluster/open_service.hpp"
 #include "actors/cluster/scheduler.hpp"
 #include "actors/cluster/thread_house.hpp"
 #include "actors/cluster/tls_peers.hpp"
@@ -18,6 +20,7 @@ namespace {
 constexpr std::chrono::milliseconds pause_least{250}, pause_most{5'000};
 
 constexpr std::chrono::seconds control_patience{30};
+constexpr size_t gateway_overhead = size_t{64} << 10;  // of both outer layers
 
 using control_promise = std::promise<result<wire<schema::ControlAnswer>>>;
 
@@ -88,6 +91,7 @@ result<void> cluster_node::begin(const checked_config& config, const std::string
   if (leads_) {
     if (auto ok = begin_leader(config); !ok) return ok.why();
     if (auto ok = begin_face(config); !ok) return ok.why();
+    if (auto ok = begin_gateway(config); !ok) return ok.why();
   }
   keeper_ = std::thread([this] { keep_supervisor(); });
   auto control =
@@ -252,6 +256,29 @@ result<void> cluster_node::begin_face(const checked_config& config) {
   return {};
 }
 
+result<void> cluster_node::begin_gateway(const checked_config& config) {
+  if (!config.config.get().hasGateway()) return {};
+  auto g = config.config.get().getGateway();
+  auto setup = open_gateway(config);
+  if (!setup) return setup.why();
+  setup->trace = trace_.get();
+  setup->queue = gateway_queue_ = std::make_shared<face_queue>();
+  http_listener at{"gateway", g.getListen(),
+                   identity_at(config.config, g.getCertificate(), g.getKey())};
+  http_limits bounds{.body_bytes_max = limits::sealed_request_bytes_max + gateway_overhead,
+                     .arena_bytes_more = 2 * limits::sealed_request_bytes_max};
+  auto http = http_server::start({&at, 1}, bounds, *gateway_queue_);
+  if (!http) return http.why();
+  gateway_http_ = *std::move(http);
+  const auto& bound = gateway_http_->bound().front();
+  listeners_.push_back({bound.role, (at.tls ? "https://" : "http://") + bound.address});
+  auto made =
+      caf::actor_cast<caf::actor>(sys_->spawn(gateway, *std::move(setup), scheduler_, directory_));
+  made->attach_functor([queue = gateway_queue_] { queue->close(); });
+  watch(made, "gateway");
+  return {};
+}
+
 result<wire<schema::ControlAnswer>> cluster_node::ask(const wire<schema::ControlAsk>& what,
                                                       std::chrono::seconds patience) {
   directory_actor directory;
@@ -297,13 +324,16 @@ void cluster_node::end() {
   if (control_) control_->stop();
   stopping_ = true;
   if (keeper_.joinable()) keeper_.join();
-  if (http_) {
-    http_->stop_accepting();
-    for (int i = 0; i < 200 && http_->numbers().connections > 0; ++i)
+  for (auto* http : {http_.get(), gateway_http_.get()}) {
+    if (!http) continue;
+    http->stop_accepting();
+    for (int i = 0; i < 200 && http->numbers().connections > 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  if (queue_) queue_->close();
+  for (const auto& queue : {queue_, gateway_queue_})
+    if (queue) queue->close();
   http_.reset();
+  gateway_http_.reset();
   for (const auto& a : actors_) caf::anon_send_exit(a, caf::exit_reason::user_shutdown);
   actors_.clear();
   directory_ = nullptr;

@@ -39,6 +39,7 @@ class cluster_node final : public running_part {
   result<void> begin(const checked_config& config, const std::string& host);
   result<void> begin_leader(const checked_config& config);
   result<void> begin_face(const checked_config& config);
+  result<void> begin_gateway(const checked_config& config);
   result<void> begin_network(const checked_config& config);
   caf::actor begin_supervisor(const directory_actor& directory);
   void watch(const caf::actor& who, const char* name);
@@ -56,6 +57,8 @@ class cluster_node final : public running_part {
   std::unique_ptr<caf::actor_system> sys_;
   std::shared_ptr<face_queue> queue_;
   std::unique_ptr<http_server> http_;
+  std::shared_ptr<face_queue> gateway_queue_;
+  std::unique_ptr<http_server> gateway_http_;
   std::unique_ptr<control_server> control_;
   std::vector<bound_listener> listeners_;
   std::vector<caf::actor> actors_;

@@ -73,9 +73,8 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
   write_scaling(b.initScaling());
   if (!gateway_state_.frame.empty()) {
     auto services = b.initServices(1);
-    auto copied = unpack(gateway_state_, [&](schema::ServiceState::Reader r) {
-      services.setWithCaveats(0, r);
-    });
+    auto copied = unpack(gateway_state_,
+                         [&](schema::ServiceState::Reader r) { services.setWithCaveats(0, r); });
     if (!copied) services[0].setNote("it tells what is no message");
   }
   write_hosts(b);

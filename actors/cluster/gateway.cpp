@@ -32,9 +32,8 @@ std::optional<uint32_t> roster_in(std::string_view path) {
 
 }  // namespace
 
-void gateway_state::begin(gateway_actor::stateful_pointer<gateway_state> self,
-                          gateway_setup setup, scheduler_actor scheduler,
-                          directory_actor directory) {
+void gateway_state::begin(gateway_actor::stateful_pointer<gateway_state> self, gateway_setup setup,
+                          scheduler_actor scheduler, directory_actor directory) {
   self_ = self;
   setup_ = std::move(setup);
   clerk_ = clerk(setup_.trace, actor_kind::gateway);
@@ -68,8 +67,7 @@ void gateway_state::on_tick() {
   for (auto& [id, x] : exchanges_)
     if (x->spent && !x->placed && now_ns - x->asked_ns > place_patience_ns)
       silent.push_back(x.get());
-  for (auto* x : silent)
-    fail(*x, outcome::not_dispatched, {503, "the scheduler does not answer"});
+  for (auto* x : silent) fail(*x, outcome::not_dispatched, {503, "the scheduler does not answer"});
   tell_state();
   self_->delayed_send(gateway_actor(self_), tick_every, tick::value);
 }
@@ -222,11 +220,11 @@ void gateway_state::take(exchange& x, inner_sealed s) {
   x.sealed = std::move(s);
   for (const auto& e : sealed_message::parse(x.sealed->message)->entries)
     x.candidates.insert(x.candidates.begin(), e.node_id);  // asked from the back: the first first
-  bool asked = setup_.spends->spend(
-      x.token(), x.sealed->change.digest(),
-      [this, queue = setup_.queue, id = x.http.id](result<spend_answer> how) {
-        queue->post([this, id, how = std::move(how)] { spent(id, how); });
-      });
+  bool asked =
+      setup_.spends->spend(x.token(), x.sealed->change.digest(),
+                           [this, queue = setup_.queue, id = x.http.id](result<spend_answer> how) {
+                             queue->post([this, id, how = std::move(how)] { spent(id, how); });
+                           });
   if (!asked) problem(x, {503, "too many tokens are being spent; nothing was"});
 }
 
@@ -235,7 +233,8 @@ void gateway_state::spent(uint64_t http_id, const result<spend_answer>& how) {
   if (!x) return;  // its client left: whoever asks finds it open, and after a restart due
   if (!how) return problem(*x, {503, "the token's spend could not be recorded"});
   if (*how == spend_answer::spent_before)
-    return problem(*x, {.status = 403, .title = "the token was spent before", .change = change_word::none});
+    return problem(
+        *x, {.status = 403, .title = "the token was spent before", .change = change_word::none});
   ++count_.spent;
   x->spent = true;
   place(*x);
@@ -250,11 +249,10 @@ void gateway_state::place(exchange& x) {
   x.asked_ns = clerk_.now_ns();
   auto node = x.candidates.back();
   x.candidates.pop_back();
-  self_->send(scheduler_,
-              clerk_.write<schema::Place>(x.request, [&](schema::Place::Builder b) {
-                b.setRequest(x.request);
-                b.setNode(data_of(node));
-              }));
+  self_->send(scheduler_, clerk_.write<schema::Place>(x.request, [&](schema::Place::Builder b) {
+    b.setRequest(x.request);
+    b.setNode(data_of(node));
+  }));
 }
 
 void gateway_state::fail_all() {

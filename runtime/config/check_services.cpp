@@ -1,5 +1,7 @@
 #include "runtime/config/check_services.hpp"
 
+#include <algorithm>
+
 #include "runtime/config/listener_text.hpp"
 
 namespace lethe {
@@ -31,6 +33,12 @@ void check_folder(cluster_config& config, const char* key, std::string_view fold
   if (folder.empty()) config.refuse(key, "is missing: what must not be lost is kept there");
 }
 
+/// What may name a signed note.
+bool is_word(std::string_view name) {
+  return !name.empty() && name.size() <= 200 &&
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f && c != '+'; });
+}
+
 void check_gateway(cluster_config& config) {
   auto g = config.get().getGateway();
   check_listener(config, "gateway", g);
@@ -39,6 +47,13 @@ void check_gateway(cluster_config& config) {
   if (g.getIssuerSecret().size() == 0)
     config.refuse("gateway.issuer_secret",
                   "is missing: the issuer makes that file, [issuer] secret; copy it here");
+  if (g.getIssuerName().size() == 0 || g.getIssuerName().size() > 255)
+    config.refuse("gateway.issuer_name", "must have 1 to 255 bytes, as [issuer] name has");
+  std::string_view origin =
+      g.getOrigin().size() ? g.getOrigin().cStr() : config.get().getName().cStr();
+  if (!is_word(origin))
+    config.refuse(g.getOrigin().size() ? "gateway.origin" : "name",
+                  "names the log: 1 to 200 printable characters, no blank and no '+'");
   if (g.getGraceS() > g.getEpochS())
     config.refuse("gateway.grace_s", "is above epoch_s ({}): keys live one epoch and grace",
                   g.getEpochS());

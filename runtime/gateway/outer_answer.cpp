@@ -59,9 +59,8 @@ result<void> outer_answer::problem(const inner_problem& why, std::vector<std::by
   std::string retry = fmt::format("{}", why.retry_after_s);
   std::vector<bhttp_field> fields = {{"content-type", sealed_names::problem}};
   if (why.change != change_word::absent)
-    fields.push_back({sealed_names::change_field, why.change == change_word::due
-                                                      ? sealed_names::due
-                                                      : sealed_names::none});
+    fields.push_back({sealed_names::change_field,
+                      why.change == change_word::due ? sealed_names::due : sealed_names::none});
   if (!why.challenge.empty()) fields.push_back({"www-authenticate", why.challenge});
   if (!why.refusal.empty()) fields.push_back({sealed_names::refusal_field, why.refusal});
   if (why.retry_after_s > 0) fields.push_back({"retry-after", retry});

@@ -1,10 +1,12 @@
 #pragma once
 
-#include <filesystem>
+#include <map>
 
+#include "runtime/crypto/ed25519.hpp"
 #include "runtime/log/log_file.hpp"
-#include "runtime/log/policy.hpp"
+#include "runtime/log/log_policy.hpp"
 #include "runtime/log/roster.hpp"
+#include "runtime/log/witness.hpp"
 #include "runtime/token/token_challenge.hpp"
 #include "runtime/token/token_directory.hpp"
 
@@ -12,10 +14,11 @@ namespace lethe {
 
 struct publish_setup {
   std::filesystem::path folder;
-  std::string origin;      // the log's and the challenge's name
-  std::string issuer;      // the name in the challenge
-  uint32_t batch = 64;     // tokens of a purchase
-  uint32_t minimum_nodes = 1, share_most = 100;
+  std::string origin;  // the log's name, and the challenge's
+  std::string issuer;  // the name in the challenge
+  uint32_t minimum_nodes = 1;
+  uint32_t batch = 64;  // tokens of a purchase
+  uint32_t epoch_s = 600, grace_s = 60;
 };
 
 struct published_node {
@@ -24,30 +27,56 @@ struct published_node {
   std::string model;
 };
 
-/// What a cluster says of itself in public: policy, keys and rosters, each logged before anyone
-/// is given it. Its folder holds the log, the log's key, the cluster's witness, the identity that
-/// signs the nodes, and the last rosters.
+/// A model's name as a roster's class: lower case, and '-' for what has no place in a word.
+std::string model_class_of(std::string_view model);
+
+/// What a cluster says of itself in public: policy, keys and rosters, each logged and cosigned
+/// before anyone is given it. Its folder holds the log, the last rosters, and three keys: the
+/// log's, the cluster's own witness's, and that of the identity which signs the nodes.
 class publisher {
  public:
-  /// Makes what is missing; what is there goes on. Logs the policy if it differs from the last one.
-  static result<std::unique_ptr<publisher>> open(const publish_setup& setup, uint64_t now_s);
+  /// Makes what is missing; what is there goes on. What the policy says of classes is kept.
+  static result<std::unique_ptr<publisher>> open(const publish_setup& setup);
 
-  /// Logged if they differ from the last ones.
+  /// Logged if they are not the last ones.
   result<void> issuer_keys(const token_directory& keys, uint64_t now_s);
   result<void> gateway_keys(bytes_view ohttp_keys, uint64_t now_s);
   /// The next roster: its number is one above the last.
-  result<void> roster(uint32_t number, std::span<const published_node> nodes, uint64_t not_before_s,
-                      uint64_t not_after_s);
+  result<void> roster(uint32_t number, std::span<const published_node> nodes, uint64_t now_s);
 
-  /// The number of the last roster; 0: there was none.
-  uint32_t last_roster() const;
-  /// A whole roster: the current one, or the one before it. Null: there is no such roster.
+  /// 0: there was none.
+  uint32_t last_roster() const { return log_.last_epoch(log_kind::roster).value_or(0); }
+  /// A whole roster: the last one, or the one before it. Null: there is no such roster.
   const std::vector<std::byte>* roster_bytes(uint32_t number) const;
   /// "checkpoint", "tile/...".
-  result<std::vector<std::byte>> fetch(std::string_view path) const;
+  result<std::vector<std::byte>> fetch(std::string_view path) const { return log_.fetch(path); }
+  /// As it was logged last; nothing before that.
   const std::optional<token_directory>& issuer() const { return issuer_; }
-  const policy& logged_policy() const { return policy_; }
+  const log_policy& policy() const { return policy_; }
   const token_challenge& challenge() const { return challenge_; }
+  /// The log's and the witness's public keys, for trust files.
+  std::pair<note_key, note_key> note_keys() const { return {log_key_, witness_key_}; }
+
+ private:
+  publisher(publish_setup setup, log_file log, witness own, signing_key identity, note_key log_key,
+            note_key witness_key);
+  result<void> log(log_kind kind, bytes_view payload, uint64_t now_s);
+  result<void> append(const log_entry& entry, uint64_t now_s);
+  result<void> cosign(const signed_head& head, uint64_t seen, uint64_t now_s);
+  result<void> read_last();
+  result<void> log_policy_of(std::span<const published_node> nodes, uint64_t now_s);
+  std::filesystem::path roster_file(uint32_t number) const;
+
+  publish_setup setup_;
+  log_file log_;
+  witness witness_;
+  signing_key identity_;
+  note_key log_key_, witness_key_;
+  token_challenge challenge_;
+  log_policy policy_;
+  std::optional<token_directory> issuer_;
+  std::map<log_kind, std::vector<std::byte>> newest_;  // payloads
+  std::map<uint32_t, std::vector<std::byte>> rosters_;
 };
 
 }  // namespace lethe

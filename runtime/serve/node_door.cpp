@@ -11,9 +11,8 @@ result<node_public> node_door::begin(uint32_t roster, std::vector<token_key> iss
   auto made = node_key::make();
   if (!made) return made.why();
   node_public published = made->published();
-  auto service = std::make_shared<sealed_service>(
-      sealed_service{api_, *std::move(made), roster, release_,
-                     std::make_shared<seal_memory>(remembered_)});
+  auto service = std::make_shared<sealed_service>(sealed_service{
+      api_, *std::move(made), roster, release_, std::make_shared<seal_memory>(remembered_)});
   auto key = std::make_shared<door_key>(door_key{std::move(service), std::move(issuers)});
   std::lock_guard guard(lock_);
   // A roster that is asked for twice was never published the first time.
@@ -58,10 +57,9 @@ result<std::unique_ptr<sealed_call>> node_door::open(const door_key& key, bytes_
     return fail("token: it is of no key that this roster knows; buy one under the current key");
   // Which challenge a token was bought for is the gateway's to check.
   if (auto ok = verify_token(*paid, *issuer, paid->challenge_digest); !ok) return ok.why();
-  return sealed_call::open(
-      key.service, sealed,
-      {.hash = paid->hash(), .spends = sha256({paid->key_id, paid->nonce})},
-      std::move(watcher));
+  return sealed_call::open(key.service, sealed,
+                           {.hash = paid->hash(), .spends = sha256({paid->key_id, paid->nonce})},
+                           std::move(watcher));
 }
 
 }  // namespace lethe

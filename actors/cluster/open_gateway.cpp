@@ -1,0 +1,66 @@
+#include "actors/cluster/open_gateway.hpp"
+
+#include "actors/cluster/open_service.hpp"
+#include "runtime/store/key_file.hpp"
+
+namespace lethe {
+
+namespace {
+
+constexpr http_client_limits issuer_limits{
+    .body_bytes_max = uint64_t{1} << 20, .answer_ms = 10'000, .stall_ms = 10'000};
+
+result<std::unique_ptr<spend_ledger>> open_ledger(const cluster_config& config) {
+  auto g = config.get().getGateway();
+  if (g.getRedis().size() > 0) {
+    std::string origin = publish_setup_of(config).origin;
+    return open_redis_spends(g.getRedis().cStr(), origin);
+  }
+  auto folder = config.resolve(g.getFolder().cStr()) / "spends";
+  return open_sqlite_spends({.folder = folder});
+}
+
+/// The first line of the file that issuer and gateway share.
+result<std::string> read_secret(const std::filesystem::path& path) {
+  auto bytes = read_key(path, {32, 256});
+  if (!bytes)
+    return fail("{}; the issuer makes that file when it first starts, [issuer] secret",
+                bytes.why().text);
+  auto text = as_text(bytes->view());
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+}  // namespace
+
+publish_setup publish_setup_of(const cluster_config& config) {
+  auto g = config.get().getGateway();
+  return {.folder = config.resolve(g.getFolder().cStr()),
+          .origin = g.getOrigin().size() ? g.getOrigin() : config.get().getName(),
+          .issuer = g.getIssuerName(),
+          .minimum_nodes = g.getMinimumNodes(),
+          .epoch_s = g.getEpochS(),
+          .grace_s = g.getGraceS()};
+}
+
+result<gateway_setup> open_gateway(const checked_config& config) {
+  auto g = config.config.get().getGateway();
+  gateway_setup setup{.epoch_s = g.getEpochS(), .grace_s = g.getGraceS()};
+  auto issuer = read_url(g.getIssuer().cStr());
+  if (!issuer) return issuer.why();
+  auto secret = read_secret(config.config.resolve(g.getIssuerSecret().cStr()));
+  if (!secret) return secret.why();
+  setup.issuer = {issuer->first, *std::move(secret)};
+  auto publish = publisher::open(publish_setup_of(config.config));
+  if (!publish) return publish.why();
+  setup.publish = *std::move(publish);
+  auto ledger = open_ledger(config.config);
+  if (!ledger) return ledger.why();
+  setup.spends = std::make_shared<spend_store>(*std::move(ledger));
+  auto client =
+      http_client::start(issuer_limits, trust_at(config.config, g.getIssuerAuthorities()));
+  if (!client) return client.why();
+  setup.client = *std::move(client);
+  return setup;
+}
+
+}  // namespace lethe
