@@ -16,8 +16,8 @@ result<std::unique_ptr<spend_ledger>> open_ledger(const cluster_config& config) 
     std::string origin = publish_setup_of(config).origin;
     return open_redis_spends(g.getRedis().cStr(), origin);
   }
-  auto folder = config.resolve(g.getFolder().cStr()) / "spends";
-  return open_sqlite_spends({.folder = folder});
+  auto file = config.resolve(g.getFolder().cStr()) / "spends.db";
+  return open_sqlite_spends({.file = file});
 }
 
 /// The first line of the file that issuer and gateway share.
