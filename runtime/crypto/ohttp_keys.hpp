@@ -32,6 +32,8 @@ class ohttp_keys {
     uint64_t until;  // exclusive; of a published key, for ever
   };
 
+  ohttp_keys(ohttp_keys&&) = default;
+  ohttp_keys& operator=(ohttp_keys&&) = default;
   static result<ohttp_keys> make(const settings& with);  // with random keys
   static result<ohttp_keys> make(const settings& with, hpke_key current, hpke_key next);
 

@@ -34,8 +34,7 @@ result<ohttp_request_sealer> ohttp_request_sealer::make(const ohttp_config& to, 
       std::move(exchange));
 }
 
-result<void> ohttp_request_sealer::seal(bytes_view plain, bool final,
-                                        std::vector<std::byte>& out) {
+result<void> ohttp_request_sealer::seal(bytes_view plain, bool final, std::vector<std::byte>& out) {
   const bool began = !ended();
   auto sealed = body_.seal(plain, final, out);
   if (began && !sealed) exchange_.reset();

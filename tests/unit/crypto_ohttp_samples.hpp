@@ -215,10 +215,13 @@ inline outcome opened_answer_of(ohttp_answer_opener opener, bytes_view content,
   return o;
 }
 
-/// A gateway of one suite, and what a client knows of it.
+/// A gateway of one suite, and what a client knows of it. One of the same seed has the same keys,
+/// and has seen nothing.
 struct gateway {
-  explicit gateway(uint16_t aead = 1, size_t seals_max = 1000)
-      : keys(*ohttp_keys::make({.suite = {.aead = aead}, .grace = grace, .seals_max = seals_max})),
+  explicit gateway(uint16_t aead = 1, size_t seals_max = 1000, uint32_t seed = 1)
+      : keys(*ohttp_keys::make({.suite = {.aead = aead}, .grace = grace, .seals_max = seals_max},
+                               *hpke_key::derive(0x20, random_bytes(32, seed)),
+                               *hpke_key::derive(0x20, random_bytes(32, seed + 1)))),
         known(read_ohttp_keys(keys.published())->front()) {}
   ohttp_keys keys;
   ohttp_config known;
