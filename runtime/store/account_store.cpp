@@ -16,11 +16,12 @@ using std::chrono::sys_days;
 constexpr store_kind accounts_kind{
     .name = "a store of accounts",
     .application_id = 0x6c656163,  // "leac"
-    .schema = "CREATE TABLE accounts(name TEXT PRIMARY KEY, label BLOB NOT NULL UNIQUE,"
-              " salt BLOB NOT NULL, hash BLOB NOT NULL, quota INTEGER NOT NULL,"
-              " revoked INTEGER NOT NULL, created_day INTEGER NOT NULL) WITHOUT ROWID;"
-              "CREATE TABLE bought(epoch INTEGER, name TEXT, used INTEGER NOT NULL,"
-              " PRIMARY KEY(epoch, name)) WITHOUT ROWID"};
+    .schema =
+        "CREATE TABLE accounts(name TEXT PRIMARY KEY, label BLOB NOT NULL UNIQUE,"
+        " salt BLOB NOT NULL, hash BLOB NOT NULL, quota INTEGER NOT NULL,"
+        " revoked INTEGER NOT NULL, created_day INTEGER NOT NULL) WITHOUT ROWID;"
+        "CREATE TABLE bought(epoch INTEGER, name TEXT, used INTEGER NOT NULL,"
+        " PRIMARY KEY(epoch, name)) WITHOUT ROWID"};
 
 /// A secret is a label of 8 bytes, by which its account is found, and 32 that nobody else knows.
 constexpr std::string_view secret_prefix = "lethe-";
@@ -140,9 +141,9 @@ result<std::optional<account>> account_store::authenticate(std::string_view text
   const auto secret = read_secret(text);
   if (!secret) return std::optional<account>{};
   std::lock_guard lock(mutex_);
-  auto row = file_.ask(
-      "SELECT name, quota, revoked, created_day, salt, hash FROM accounts WHERE label=?1",
-      secret->view().first(label_bytes));
+  auto row =
+      file_.ask("SELECT name, quota, revoked, created_day, salt, hash FROM accounts WHERE label=?1",
+                secret->view().first(label_bytes));
   if (!row) return row.why();
   if (!row->has_row()) return std::optional<account>{};
   const hash32 hash = salted(row->blob(4), secret->view());
@@ -191,8 +192,7 @@ result<uint64_t> account_store::used(std::string_view name, uint32_t epoch) {
 
 result<uint64_t> account_store::buyers(uint32_t epoch) {
   std::lock_guard lock(mutex_);
-  auto row =
-      file_.ask("SELECT count(*) FROM bought WHERE epoch=?1 AND used>0", int64_t{epoch});
+  auto row = file_.ask("SELECT count(*) FROM bought WHERE epoch=?1 AND used>0", int64_t{epoch});
   if (!row) return row.why();
   return uint64_t(row->number(0));
 }

@@ -8,8 +8,9 @@ namespace {
 constexpr store_kind changes_kind{
     .name = "a store of changed tokens",
     .application_id = 0x6c656368,  // "lech"
-    .schema = "CREATE TABLE changed(key_id BLOB NOT NULL, nonce BLOB NOT NULL,"
-              " change_digest BLOB NOT NULL, PRIMARY KEY(key_id, nonce)) WITHOUT ROWID"};
+    .schema =
+        "CREATE TABLE changed(key_id BLOB NOT NULL, nonce BLOB NOT NULL,"
+        " change_digest BLOB NOT NULL, PRIMARY KEY(key_id, nonce)) WITHOUT ROWID"};
 
 }  // namespace
 
@@ -21,9 +22,9 @@ result<std::unique_ptr<change_store>> change_store::open(const store_place& plac
 
 result<change_record> change_store::record(const token_id& token, const hash32& change_digest) {
   std::lock_guard lock(mutex_);
-  auto added = file_.change(
-      "INSERT OR IGNORE INTO changed(key_id, nonce, change_digest) VALUES(?1, ?2, ?3)",
-      bytes_view(token.key_id), bytes_view(token.nonce), bytes_view(change_digest));
+  auto added =
+      file_.change("INSERT OR IGNORE INTO changed(key_id, nonce, change_digest) VALUES(?1, ?2, ?3)",
+                   bytes_view(token.key_id), bytes_view(token.nonce), bytes_view(change_digest));
   if (!added) return added.why();
   if (*added == 1) return change_record::fresh;
   return compare(token, change_digest);

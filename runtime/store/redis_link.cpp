@@ -108,16 +108,16 @@ result<void> redis_link::require(const char* key, std::string_view wanted) {
   auto is = setting(key);
   if (!is) return is.why();
   if (*is == wanted) return {};
-  return fail("{}: {} is {}, so that spent tokens could be lost; set it to {} in redis.conf",
-              name_, key, *is, wanted);
+  return fail("{}: {} is {}, so that spent tokens could be lost; set it to {} in redis.conf", name_,
+              key, *is, wanted);
 }
 
 /// Nothing that it has answered for may be lost: not with its power, not while it rewrites its
 /// file, not for want of memory, and not to a replica that lags behind and takes over.
 result<void> redis_link::check_durable() {
-  for (auto [key, wanted] : {std::pair("appendonly", "yes"), std::pair("appendfsync", "always"),
-                             std::pair("no-appendfsync-on-rewrite", "no"),
-                             std::pair("maxmemory-policy", "noeviction")})
+  for (auto [key, wanted] :
+       {std::pair("appendonly", "yes"), std::pair("appendfsync", "always"),
+        std::pair("no-appendfsync-on-rewrite", "no"), std::pair("maxmemory-policy", "noeviction")})
     if (auto ok = require(key, wanted); !ok) return ok;
   auto info = ask({"INFO", "replication"});
   if (!info) return info.why();

@@ -49,7 +49,8 @@ class redis_reply {
 };
 
 /// A connection to a Redis that has written to its disk what it answers for: authenticated, the
-/// database chosen, its settings checked. Used by one thread at a time.
+/// database chosen, its settings checked. Used by one thread at a time;
+/// the program ignores SIGPIPE.
 class redis_link {
  public:
   static result<redis_link> connect(const redis_place& place);

@@ -71,8 +71,7 @@ class redis_spends final : public spend_ledger {
     }
   }
 
-  result<void> commit(std::span<spend_entry> spends,
-                      std::span<const settlement> settles) override {
+  result<void> commit(std::span<spend_entry> spends, std::span<const settlement> settles) override {
     std::vector<redis_command> all;
     for (const unsure& u : unsure_)
       all.push_back(settle({u.token, outcome::not_dispatched}, u.row));
@@ -159,7 +158,7 @@ class redis_spends final : public spend_ledger {
   /// Over as many connections as it takes, within bounds: what is asked may be asked twice.
   result<std::vector<redis_reply>> ask_again(std::span<const redis_command> commands) {
     auto pause = first_pause;
-    for (int left = tries_max; ; --left, pause *= 2) {
+    for (int left = tries_max;; --left, pause *= 2) {
       auto there = reach();
       if (there) {
         auto replies = link_->ask(commands);

@@ -56,9 +56,9 @@ result<void> sqlite_file::connect(const char* vfs) {
   // is all there is.
   if (auto ok = require("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA locking_mode", "exclusive"); !ok)
     return ok;
-  if (auto ok = require("PRAGMA journal_mode=WAL", "PRAGMA journal_mode", "wal"); !ok) return ok;
   // A commit returns when its part of the journal is on the disk.
   if (auto ok = require("PRAGMA synchronous=FULL", "PRAGMA synchronous", "2"); !ok) return ok;
+  if (auto ok = require("PRAGMA journal_mode=WAL", "PRAGMA journal_mode", "wal"); !ok) return ok;
   // What is dropped is overwritten, not only forgotten.
   return require("PRAGMA secure_delete=ON", "PRAGMA secure_delete", "1");
 }
@@ -70,9 +70,10 @@ result<void> sqlite_file::require(const char* pragma, const char* read_back,
   auto is = ask(read_back);
   if (!is) return is.why();
   if (is->has_row() && is->text(0) == wanted) return {};
-  return fail("{}: {} gives \"{}\" instead of \"{}\": commits would not be durable here; use a "
-              "local disk and the distribution's SQLite",
-              path_.string(), read_back, is->has_row() ? is->text(0) : "", wanted);
+  return fail(
+      "{}: {} gives \"{}\" instead of \"{}\": commits would not be durable here; use a "
+      "local disk and the distribution's SQLite",
+      path_.string(), read_back, is->has_row() ? is->text(0) : "", wanted);
 }
 
 result<void> sqlite_file::make_or_check(const store_kind& kind) {
@@ -141,8 +142,10 @@ error sqlite_file::why(int code) {
   const auto path = path_.string();
   switch (code & 0xff) {
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return fail("{}: another process has it open; stop that first", path);
-    case SQLITE_FULL: return fail("{}: the disk is full; make room", path);
+    case SQLITE_LOCKED:
+      return fail("{}: another process has it open; stop that first", path);
+    case SQLITE_FULL:
+      return fail("{}: the disk is full; make room", path);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       broken_ = fail("{}: damaged, or no file of SQLite's; restore it from a copy", path);
@@ -151,7 +154,8 @@ error sqlite_file::why(int code) {
       broken_ = fail("{}: {} (code {}); mend the disk, then start again", path,
                      sqlite3_errstr(code), code);
       return *broken_;
-    default: return fail("{}: {} (code {})", path, sqlite3_errstr(code), code);
+    default:
+      return fail("{}: {} (code {})", path, sqlite3_errstr(code), code);
   }
 }
 
@@ -159,8 +163,8 @@ void sqlite_file::bind(sqlite3_stmt* s, int column, bytes_view value) {
   check(sqlite3_bind_blob64(s, column, value.data(), value.size(), SQLITE_TRANSIENT) == SQLITE_OK);
 }
 void sqlite_file::bind(sqlite3_stmt* s, int column, std::string_view value) {
-  check(sqlite3_bind_text64(s, column, value.data(), value.size(), SQLITE_TRANSIENT,
-                            SQLITE_UTF8) == SQLITE_OK);
+  check(sqlite3_bind_text64(s, column, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8) ==
+        SQLITE_OK);
 }
 void sqlite_file::bind(sqlite3_stmt* s, int column, int64_t value) {
   check(sqlite3_bind_int64(s, column, value) == SQLITE_OK);

@@ -4,12 +4,12 @@ namespace lethe {
 namespace {
 
 /// Without row numbers, which would tell the order of the spends.
-constexpr store_kind spends_kind{
-    .name = "a store of spent tokens",
-    .application_id = 0x6c657370,  // "lesp"
-    .schema = "CREATE TABLE spent(key_id BLOB NOT NULL, nonce BLOB NOT NULL,"
-              " change_digest BLOB NOT NULL, outcome INTEGER,"  // NULL: open
-              " PRIMARY KEY(key_id, nonce)) WITHOUT ROWID"};
+constexpr store_kind spends_kind{.name = "a store of spent tokens",
+                                 .application_id = 0x6c657370,  // "lesp"
+                                 .schema =
+                                     "CREATE TABLE spent(key_id BLOB NOT NULL, nonce BLOB NOT NULL,"
+                                     " change_digest BLOB NOT NULL, outcome INTEGER,"  // NULL: open
+                                     " PRIMARY KEY(key_id, nonce)) WITHOUT ROWID"};
 
 class sqlite_spends final : public spend_ledger {
  public:
@@ -22,8 +22,7 @@ class sqlite_spends final : public spend_ledger {
     return {};
   }
 
-  result<void> commit(std::span<spend_entry> spends,
-                      std::span<const settlement> settles) override {
+  result<void> commit(std::span<spend_entry> spends, std::span<const settlement> settles) override {
     return file_.transaction([this, spends, settles]() -> result<void> {
       for (const settlement& s : settles)
         if (auto ok = settle(s); !ok) return ok;
@@ -71,9 +70,9 @@ class sqlite_spends final : public spend_ledger {
     return {};
   }
   result<void> settle(const settlement& s) {
-    auto set = file_.change(
-        "UPDATE spent SET outcome=?3 WHERE key_id=?1 AND nonce=?2 AND outcome IS NULL",
-        bytes_view(s.token.key_id), bytes_view(s.token.nonce), int64_t(s.is));
+    auto set =
+        file_.change("UPDATE spent SET outcome=?3 WHERE key_id=?1 AND nonce=?2 AND outcome IS NULL",
+                     bytes_view(s.token.key_id), bytes_view(s.token.nonce), int64_t(s.is));
     if (!set) return set.why();
     return {};
   }
