@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/base/secret_bytes.hpp"
+#include "runtime/store/secret_bytes.hpp"
 #include "runtime/store/spend_ledger.hpp"
 
 namespace lethe {

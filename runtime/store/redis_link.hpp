@@ -10,6 +10,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/base/secret_bytes.hpp"
+#include "runtime/store/secret_bytes.hpp"
 
 namespace lethe {
 
