@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "runtime/base/secret_bytes.hpp"
-#include "runtime/store/secret_bytes.hpp"
 #include "runtime/store/spend_ledger.hpp"
 
 namespace lethe {

@@ -5,7 +5,6 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/base/secret_bytes.hpp"
-#include "runtime/store/secret_bytes.hpp"
 
 namespace lethe {
 

@@ -10,7 +10,6 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/base/secret_bytes.hpp"
-#include "runtime/store/secret_bytes.hpp"
 
 namespace lethe {
 

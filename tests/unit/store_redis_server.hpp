@@ -42,7 +42,6 @@ class redis_server {
   }
   void kill() {
     if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
     if (::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
     pid_ = -1;
