@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include "actors/cli/commands.hpp"
+#include "actors/cluster/open_gateway.hpp"
+#include "runtime/client/trust_file.hpp"
 #include "runtime/config/check_config.hpp"
 #include "runtime/crypto/cluster_keys.hpp"
 
@@ -33,10 +35,64 @@ int init(const std::string& file, uint32_t days) {
   return 0;
 }
 
+struct public_words {
+  std::string file;
+  std::vector<std::string> relays;
+  std::string authorities;
+  uint32_t roster_age_s = 0;
+};
+
+/// What a client's trust file says of this cluster. The keys are made if they are not there yet, so
+/// that clients can be told before the first start.
+int show_public(const public_words& words) {
+  auto checked = check_config(words.file, machine::here());
+  for (const auto& problem : checked.config.problems()) fmt::print(stderr, "{}\n", problem);
+  if (!checked.good()) return refuse(words.file + ": mend it first");
+  if (!checked.config.get().hasGateway())
+    return refuse(words.file + ": has no [gateway], so nothing is published");
+  auto setup = publish_setup_of(checked.config);
+  auto keys = keep_public_keys(setup);
+  if (!keys) return refuse(keys.why().text);
+  trust_text text{.log = keys->log,
+                  .witnesses = {keys->witness},
+                  .quorum = 1,
+                  .relays = words.relays,
+                  .origin = setup.origin,
+                  .issuer = checked.config.get().getGateway().getIssuer(),
+                  .issuer_name = setup.issuer,
+                  .authorities = words.authorities,
+                  .evidence = {std::string(no_evidence)},
+                  .policy = {.name = publisher::policy_name,
+                             .nodes_min = setup.minimum_nodes,
+                             .roster_age_max_s = setup.roster_age_max_s()}};
+  fmt::print("{}", text.toml());
+  return 0;
+}
+
+void add_public(CLI::App& keys, int& exit_code) {
+  auto* shows = keys.add_subcommand(
+      "public", "What clients must believe: a trust file for `lethe fetch` and `lethe proxy`");
+  auto words = std::make_shared<public_words>();
+  shows->add_option("FILE", words->file, "the file of the cluster that has the [gateway]")
+      ->required();
+  shows->add_option("--relay", words->relays, "a relay's URL, as clients reach it; may come again")
+      ->required();
+  shows->add_option("--authorities", words->authorities,
+                    "PEM file of who vouches for relay and issuer; none: the system's");
+  shows->footer(
+      "Give it to clients by a way that nobody between can change: whoever writes this file is "
+      "who\n"
+      "they believe. Nodes are not attested yet, and the file says so: evidence = [\"none\"].\n"
+      "Example:\n"
+      "  lethe keys public configs/private.toml --relay http://127.0.0.1:8300 > client.toml");
+  shows->callback([=, &exit_code] { exit_code = show_public(*words); });
+}
+
 }  // namespace
 
 void add_keys(CLI::App& app, int& exit_code) {
-  auto* keys = app.add_subcommand("keys", "The cluster's authority and its hosts' certificates");
+  auto* keys = app.add_subcommand(
+      "keys", "The cluster's authority and its hosts' certificates; what clients must believe");
   keys->require_subcommand(1);
   auto* inits = keys->add_subcommand(
       "init", "Make what is missing: ca.crt, ca.key, and HOST.crt, HOST.key for each host");
@@ -48,6 +104,7 @@ void add_keys(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   inits->footer("Example:\n  lethe keys init configs/two-hosts.toml");
   inits->callback([=, &exit_code] { exit_code = init(*file, *days); });
+  add_public(*keys, exit_code);
 }
 
 }  // namespace lethe

@@ -17,14 +17,14 @@ constexpr size_t roster_bytes_max = size_t{4} << 20;
 
 log_policy policy_of(const publish_setup& setup, const token_challenge& challenge) {
   log_policy p;
-  p.name = "embedded";  // one operator runs all of it, and nothing is attested
+  p.name = publisher::policy_name;
   p.candidates = 1;
   p.redraws = 2;
   p.request_buckets.assign(std::begin(request_buckets), std::end(request_buckets));
   p.chunk_bytes = limits::chunk_plain_bytes_max;
   p.nodes_min = setup.minimum_nodes;
   p.growth_max_permille = 1'000'000;  // engines come and go as their operator likes
-  p.roster_age_max_s = 2 * setup.epoch_s + setup.grace_s;
+  p.roster_age_max_s = setup.roster_age_max_s();
   p.evidence_kinds = {std::string(no_evidence)};
   p.token_challenge = challenge.to_bytes();
   p.token_batch = setup.batch;
@@ -40,7 +40,29 @@ result<log_file> log_in(const std::filesystem::path& folder, note_signer signer)
                : log_file::create(folder, std::move(signer));
 }
 
+struct signers {
+  note_signer log, witness;
+};
+
+result<signers> keep_signers(const publish_setup& setup) {
+  auto log = keep_note_key(setup.folder / "log.key", setup.origin, note_algorithm::ed25519);
+  if (!log) return log.why();
+  auto own = keep_note_key(setup.folder / "witness.key", setup.origin + "-witness",
+                           note_algorithm::cosignature);
+  if (!own) return own.why();
+  return signers{*std::move(log), *std::move(own)};
+}
+
 }  // namespace
+
+result<public_note_keys> keep_public_keys(const publish_setup& setup) {
+  std::error_code failed;
+  std::filesystem::create_directories(setup.folder, failed);
+  if (failed) return fail("{}: {}", setup.folder.string(), failed.message());
+  auto kept = keep_signers(setup);
+  if (!kept) return kept.why();
+  return public_note_keys{kept->log.key(), kept->witness.key()};
+}
 
 std::string model_class_of(std::string_view model) {
   std::string word(model.substr(0, limits::roster_word_bytes_max));
@@ -54,13 +76,12 @@ std::string model_class_of(std::string_view model) {
 }
 
 publisher::publisher(publish_setup setup, log_file log, witness own, signing_key identity,
-                     note_key log_key, note_key witness_key)
+                     public_note_keys keys)
     : setup_(std::move(setup)),
       log_(std::move(log)),
       witness_(std::move(own)),
       identity_(std::move(identity)),
-      log_key_(std::move(log_key)),
-      witness_key_(std::move(witness_key)),
+      note_keys_(std::move(keys)),
       challenge_{setup_.issuer, {}, setup_.origin} {}
 
 result<std::unique_ptr<publisher>> publisher::open(const publish_setup& setup) {
@@ -69,20 +90,17 @@ result<std::unique_ptr<publisher>> publisher::open(const publish_setup& setup) {
   std::filesystem::create_directories(setup.folder / "witness", failed);
   std::filesystem::create_directories(setup.folder / "rosters", failed);
   if (failed) return fail("{}: {}", setup.folder.string(), failed.message());
-  auto log_key = keep_note_key(setup.folder / "log.key", setup.origin, note_algorithm::ed25519);
-  if (!log_key) return log_key.why();
-  auto witness_key = keep_note_key(setup.folder / "witness.key", setup.origin + "-witness",
-                                   note_algorithm::cosignature);
-  if (!witness_key) return witness_key.why();
+  auto signers = keep_signers(setup);
+  if (!signers) return signers.why();
   auto identity = keep_signing_key(setup.folder / "identity.key");
   if (!identity) return identity.why();
-  auto log_public = log_key->key(), witness_public = witness_key->key();
-  auto log = log_in(setup.folder / "log", *std::move(log_key));
+  public_note_keys keys{signers->log.key(), signers->witness.key()};
+  auto log = log_in(setup.folder / "log", std::move(signers->log));
   if (!log) return log.why();
-  auto own = witness::open(setup.folder / "witness", *std::move(witness_key), {log_public});
+  auto own = witness::open(setup.folder / "witness", std::move(signers->witness), {keys.log});
   if (!own) return own.why();
   std::unique_ptr<publisher> made(new publisher(setup, *std::move(log), *std::move(own),
-                                                *std::move(identity), log_public, witness_public));
+                                                *std::move(identity), std::move(keys)));
   made->policy_ = policy_of(made->setup_, made->challenge_);
   if (auto ok = made->read_last(); !ok) return ok.why();
   return made;

@@ -19,7 +19,17 @@ struct publish_setup {
   uint32_t minimum_nodes = 1;
   uint32_t batch = 64;  // tokens of a purchase
   uint32_t epoch_s = 600, grace_s = 60;
+
+  /// One that wasn't followed by another.
+  uint32_t roster_age_max_s() const { return 2 * epoch_s + grace_s; }
 };
+
+/// What clients believe of a log.
+struct public_note_keys {
+  note_key log, witness;
+};
+/// Of a folder, made if they are missing; also while a publisher has it open.
+result<public_note_keys> keep_public_keys(const publish_setup& setup);
 
 struct published_node {
   node_public node;
@@ -35,6 +45,9 @@ std::string model_class_of(std::string_view model);
 /// log's, the cluster's own witness's, and that of the identity which signs the nodes.
 class publisher {
  public:
+  /// One operator runs all of it, and nothing is attested.
+  static constexpr const char* policy_name = "embedded";
+
   /// Makes what is missing; what is there goes on. What the policy says of classes is kept.
   static result<std::unique_ptr<publisher>> open(const publish_setup& setup);
 
@@ -55,11 +68,11 @@ class publisher {
   const log_policy& policy() const { return policy_; }
   const token_challenge& challenge() const { return challenge_; }
   /// The log's and the witness's public keys, for trust files.
-  std::pair<note_key, note_key> note_keys() const { return {log_key_, witness_key_}; }
+  const public_note_keys& note_keys() const { return note_keys_; }
 
  private:
-  publisher(publish_setup setup, log_file log, witness own, signing_key identity, note_key log_key,
-            note_key witness_key);
+  publisher(publish_setup setup, log_file log, witness own, signing_key identity,
+            public_note_keys keys);
   result<void> log(log_kind kind, bytes_view payload, uint64_t now_s);
   result<void> append(const log_entry& entry, uint64_t now_s);
   result<void> cosign(const signed_head& head, uint64_t seen, uint64_t now_s);
@@ -71,7 +84,7 @@ class publisher {
   log_file log_;
   witness witness_;
   signing_key identity_;
-  note_key log_key_, witness_key_;
+  public_note_keys note_keys_;
   token_challenge challenge_;
   log_policy policy_;
   std::optional<token_directory> issuer_;

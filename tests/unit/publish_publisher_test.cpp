@@ -41,7 +41,7 @@ class Publisher : public testing::Test {
     return *std::move(made);
   }
   static log_reader reader_of(const publisher& p) {
-    auto [log, witness] = p.note_keys();
+    const auto& [log, witness] = p.note_keys();
     return log_reader({.trust = *note_trust::make(log, {witness}, 1),
                        .needed = {log_kind::roster, log_kind::ohttp_keys, log_kind::issuer_keys,
                                   log_kind::policy}});
