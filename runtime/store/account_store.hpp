@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/store/secret_bytes.hpp"
+#include "runtime/base/secret_bytes.hpp"
 #include "runtime/store/spend_ledger.hpp"
 
 namespace lethe {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "runtime/base/result.hpp"
-#include "runtime/store/secret_bytes.hpp"
+#include "runtime/base/secret_bytes.hpp"
 
 namespace lethe {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/base/result.hpp"
-#include "runtime/store/secret_bytes.hpp"
+#include "runtime/base/secret_bytes.hpp"
 
 namespace lethe {
 

@@ -32,6 +32,7 @@ class redis_server {
     argv.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
+      ::setpgid(0, 0);  // with the children that write its files
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::execvp(argv[0], argv.data());
       ::_exit(127);
@@ -41,7 +42,7 @@ class redis_server {
   }
   void kill() {
     if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
+    if (::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
     pid_ = -1;
   }

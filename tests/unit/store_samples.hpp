@@ -23,7 +23,10 @@ class temporary_folder {
     std::string name = (fs::temp_directory_path() / "lethe-store-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
-  ~temporary_folder() { fs::remove_all(path_); }
+  ~temporary_folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
   temporary_folder(const temporary_folder&) = delete;
   fs::path operator/(const char* name) const { return path_ / name; }
   const fs::path& path() const { return path_; }
