@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/base/unix_time.hpp"
 #include "runtime/crypto/ohttp_names.hpp"
 #include "runtime/crypto/random.hpp"
@@ -208,31 +210,36 @@ std::optional<inner_problem> gateway_state::check(const inner_sealed& s) const {
     return token_wanted("the token was not bought here");
   if (s.change.short_key_id != token_keys_.front().short_id())
     return inner_problem{400, "lethe-change is not under the issuer's current key"};
-  auto message = sealed_message::parse(s.message);
-  if (!message) return inner_problem{400, "the seal has not its form"};
-  if (message->entries.size() > setup_.publish->logged_policy().k)
-    return inner_problem{400, "sealed to more nodes than the policy allows"};
   return {};
 }
 
 void gateway_state::take(exchange& x, inner_sealed s) {
   if (auto bad = check(s)) return problem(x, *bad);
+  auto message = sealed_message::parse(s.message);
+  if (!message) return problem(x, {400, "the seal has not its form"});
+  if (message->entries.size() > setup_.publish->policy().candidates)
+    return problem(x, {400, "sealed to more nodes than the policy allows"});
+  for (const auto& e : message->entries) x.candidates.push_back(e.node_id);
+  std::ranges::reverse(x.candidates);  // asked from the back
   x.sealed = std::move(s);
-  for (const auto& e : sealed_message::parse(x.sealed->message)->entries)
-    x.candidates.insert(x.candidates.begin(), e.node_id);  // asked from the back: the first first
-  bool asked =
-      setup_.spends->spend(x.token(), x.sealed->change.digest(),
-                           [this, queue = setup_.queue, id = x.http.id](result<spend_answer> how) {
-                             queue->post([this, id, how = std::move(how)] { spent(id, how); });
-                           });
+  token_id token = x.token();
+  bool asked = setup_.spends->spend(
+      token, x.sealed->change.digest(),
+      [this, queue = setup_.queue, id = x.http.id, token](result<spend_answer> how) {
+        queue->post([this, id, token, how = std::move(how)] { spent(id, token, how); });
+      });
   if (!asked) problem(x, {503, "too many tokens are being spent; nothing was"});
 }
 
-void gateway_state::spent(uint64_t http_id, const result<spend_answer>& how) {
+void gateway_state::spent(uint64_t http_id, const token_id& token,
+                          const result<spend_answer>& how) {
   auto* x = find_http(http_id);
-  if (!x) return;  // its client left: whoever asks finds it open, and after a restart due
+  bool fresh = how && *how == spend_answer::fresh;
+  if (!x && fresh && !setup_.spends->settle(token, outcome::not_dispatched))
+    note_ = "outcomes of requests are being lost";
+  if (!x) return;  // its client has left
   if (!how) return problem(*x, {503, "the token's spend could not be recorded"});
-  if (*how == spend_answer::spent_before)
+  if (!fresh)
     return problem(
         *x, {.status = 403, .title = "the token was spent before", .change = change_word::none});
   ++count_.spent;

@@ -72,7 +72,7 @@ class gateway_state {
   std::optional<inner_problem> check(const inner_sealed& s) const;
   const token_key* redeemable(const hash32& id) const;
   void take(exchange& x, inner_sealed s);
-  void spent(uint64_t http_id, const result<spend_answer>& how);
+  void spent(uint64_t http_id, const token_id& token, const result<spend_answer>& how);
   void place(exchange& x);
   void refuse_outside(uint64_t http_id, int status, const char* title, std::string_view type = {});
   // gateway_answer.cpp: from the node to the client

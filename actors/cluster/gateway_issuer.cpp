@@ -69,9 +69,7 @@ void gateway_state::publish(const wire<schema::Publish>& m) {
       if (node && n.getCapacity() > 0)
         nodes.push_back({*std::move(node), n.getCapacity(), n.getModel()});
     }
-    uint64_t now_s = unix_s();
-    auto logged = setup_.publish->roster(r.getRoster(), nodes, now_s,
-                                         now_s + setup_.epoch_s + setup_.grace_s);
+    auto logged = setup_.publish->roster(r.getRoster(), nodes, unix_s());
     if (!logged) note_ = logged.why().text;
   });
   want_rosters();  // tells which one is published now

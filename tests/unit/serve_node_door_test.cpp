@@ -1,0 +1,169 @@
+// What an engine opens for the private path: once, under a living roster's key, for a paid token.
+#include "runtime/serve/node_door.hpp"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/limits.hpp"
+#include "runtime/crypto/random.hpp"
+#include "runtime/token/token_client.hpp"
+#include "tests/places.hpp"
+
+namespace lethe {
+namespace {
+
+struct silent final : request_watcher {
+  void changed() override {}
+};
+
+const issuer_key& issuer() {
+  static const issuer_key key = issuer_key::make();
+  return key;
+}
+
+private_token bought(const issuer_key& by = issuer()) {
+  auto pending = pending_token::make(by.published(), sha256({}));
+  auto token = pending->finish(by.published(), *by.sign(pending->request().blinded));
+  EXPECT_TRUE(token);
+  return *token;
+}
+
+class NodeDoor : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto model =
+        served_model::open({.path = std::string(places::source) + "/models/tiny", .threads = 1});
+    ASSERT_TRUE(model) << model.why().text;
+    auto serving = engine::start((*model)->weights->weights(), {.threads = 1});
+    ASSERT_TRUE(serving) << serving.why().text;
+    engine_ = *std::move(serving);
+    door_.emplace(api_service{*model, engine_.get(), {}}, hash32{}, size_t{8});
+    node_ = begin(7);
+  }
+
+  node_public begin(uint32_t roster, uint64_t now_ms = 0, uint64_t grace_ms = 1000) {
+    std::vector<token_key> issuers;
+    issuers.push_back(*token_key::from_spki(issuer().published().spki()));
+    auto node = door_->begin(roster, std::move(issuers), now_ms, grace_ms);
+    EXPECT_TRUE(node);
+    return *node;
+  }
+  static std::vector<std::byte> sealed(const node_public& to, uint32_t epoch,
+                                       const private_token& token) {
+    std::pmr::string plain;
+    bhttp_field type{"content-type", "application/json"};
+    EXPECT_TRUE(write_request({.authority = "lethe",
+                               .path = "/v1/completions",
+                               .fields = {&type, 1},
+                               .content = R"({"prompt":"Once","max_tokens":1})"},
+                              plain));
+    auto made = seal_request(as_bytes(plain), {&to, 1}, epoch, token.hash());
+    EXPECT_TRUE(made);
+    return made->message;
+  }
+  /// Empty: it was opened, and ended again.
+  std::string open(bytes_view message, bytes_view token) {
+    auto key = door_->find(message);
+    if (!key) return "no such key";
+    auto call = node_door::open(*key, message, token, std::make_shared<silent>());
+    if (!call) return call.why().text;
+    (*call)->cancel();
+    while (!(*call)->cancelled()) (*call)->pump();
+    (*call)->forget();
+    return {};
+  }
+  std::string open(const std::vector<std::byte>& message, const private_token& token) {
+    return open(bytes_view(message), token.to_bytes());
+  }
+
+  std::unique_ptr<engine> engine_;
+  std::optional<node_door> door_;
+  node_public node_;
+};
+
+TEST_F(NodeDoor, OpensWhatWasSealedToItAndPaidFor) {
+  auto token = bought();
+  EXPECT_EQ(open(sealed(node_, 7, token), token), "");
+}
+
+TEST_F(NodeDoor, ASealThatComesAgainIsRefused) {
+  auto token = bought();
+  auto message = sealed(node_, 7, token);
+  EXPECT_EQ(open(message, token), "");
+  EXPECT_EQ(open(message, token), "seal: it or its token was here before");
+}
+
+TEST_F(NodeDoor, ATokenThatComesAgainUnderAnotherSealIsRefused) {
+  auto token = bought();
+  EXPECT_EQ(open(sealed(node_, 7, token), token), "");
+  EXPECT_EQ(open(sealed(node_, 7, token), token), "seal: it or its token was here before");
+}
+
+TEST_F(NodeDoor, ATokenThatTheSealIsNotBoundToIsRefused) {
+  auto message = sealed(node_, 7, bought());
+  EXPECT_NE(open(message, bought()), "");
+}
+
+TEST_F(NodeDoor, TokensOfAnotherIssuerOrWithAnotherSignatureAreRefused) {
+  auto stranger = bought(issuer_key::make());
+  EXPECT_NE(open(sealed(node_, 7, stranger), stranger).find("no key that this roster knows"),
+            std::string::npos);
+  auto forged = bought();
+  forged.signature[100] ^= std::byte{1};
+  EXPECT_NE(open(sealed(node_, 7, forged), forged), "");
+  auto token = bought();
+  auto bytes = token.to_bytes();
+  EXPECT_NE(open(bytes_view(sealed(node_, 7, token)), bytes_view(bytes).first(353)), "");
+}
+
+TEST_F(NodeDoor, TheLastRostersKeyOpensForItsGraceAndNotOneMillisecondMore) {
+  auto old = bought(), late = bought(), fresh = bought();
+  auto to_old = sealed(node_, 7, old), to_late = sealed(node_, 7, late);
+  auto next = begin(8, 5000, 1000);
+  door_->expire(5999);
+  EXPECT_EQ(open(to_old, old), "");
+  door_->expire(6000);
+  EXPECT_EQ(open(to_late, late), "no such key");
+  EXPECT_EQ(open(sealed(next, 8, fresh), fresh), "");
+}
+
+TEST_F(NodeDoor, TwoRostersAgoIsGoneWhateverTheGrace) {
+  auto token = bought();
+  auto message = sealed(node_, 7, token);
+  begin(8, 0, 100'000);
+  begin(9, 1, 100'000);
+  EXPECT_EQ(door_->keys(), 2u);
+  EXPECT_EQ(open(message, token), "no such key");
+}
+
+TEST_F(NodeDoor, ARosterThatIsAskedForAgainHasANewKey) {
+  auto token = bought();
+  auto message = sealed(node_, 7, token);
+  begin(7);
+  EXPECT_EQ(door_->keys(), 1u);
+  EXPECT_EQ(open(message, token), "no such key");
+}
+
+TEST_F(NodeDoor, ASealOfAnotherEpochUnderTheSameKeyIsNotFound) {
+  auto token = bought();
+  EXPECT_EQ(open(sealed(node_, 8, token), token), "no such key");
+}
+
+TEST_F(NodeDoor, ItRemembersAsManyAsItWasToldAndForgetsNone) {
+  for (int i = 0; i < 8; ++i) {
+    auto token = bought();
+    EXPECT_EQ(open(sealed(node_, 7, token), token), "") << i;
+  }
+  auto token = bought();
+  EXPECT_NE(open(sealed(node_, 7, token), token), "");
+}
+
+TEST_F(NodeDoor, NoPrefixOfAMessageOpens) {
+  auto token = bought();
+  auto message = sealed(node_, 7, token);
+  for (size_t n = 0; n < message.size(); ++n)
+    ASSERT_NE(open(bytes_view(message).first(n), token.to_bytes()), "") << n;
+  EXPECT_EQ(open(message, token), "");
+}
+
+}  // namespace
+}  // namespace lethe
