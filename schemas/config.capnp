@@ -154,7 +154,7 @@ struct Issuer {
   certificate @4 :Text $path $public $help("PEM; none: plain HTTP, behind something that ends TLS");
   key @5 :Text $path $public $help("PEM, of the certificate");
   epochS @6 :UInt32 = 604800 $least(86400) $most(31536000) $help("seconds of a token epoch");
-  batch @7 :UInt16 = 64 $least(1) $most(1024) $help("tokens of one purchase, the same for everyone");
+  batch @7 :UInt16 = 64 $least(1) $most(256) $help("tokens of one purchase, the same for everyone");
 }
 
 struct Relay {

@@ -1,5 +1,6 @@
 #include "actors/cluster/open_service.hpp"
 
+#include "runtime/issuer/issuer.hpp"
 #include "runtime/relay/relay.hpp"
 
 namespace lethe {
@@ -24,6 +25,29 @@ class relay_service final : public service {
   std::unique_ptr<relay> relay_;
 };
 
+class issuer_service final : public service {
+ public:
+  explicit issuer_service(std::unique_ptr<issuer> i) : issuer_(std::move(i)) {}
+
+  const char* role() const override { return "issuer"; }
+  const std::vector<http_listener>& bound() const override { return issuer_->bound(); }
+  std::vector<std::pair<std::string, uint64_t>> counts() const override {
+    auto n = issuer_->numbers();
+    return {{"accounts", n.accounts}, {"bought", n.bought}, {"changed", n.changed},
+            {"refused", n.refused},   {"failed", n.failed}, {"open", n.open}};
+  }
+  std::string note() const override {
+    auto trouble = issuer_->trouble();
+    return fmt::format("token epoch {}{}{}", issuer_->numbers().epoch, trouble.empty() ? "" : "; ",
+                       trouble);
+  }
+  void stop_accepting() override { issuer_->stop_accepting(); }
+  uint64_t open_exchanges() const override { return issuer_->numbers().open; }
+
+ private:
+  std::unique_ptr<issuer> issuer_;
+};
+
 result<std::shared_ptr<service>> open_relay(const checked_config& config) {
   auto r = config.config.get().getRelay();
   auto gateway = read_url(r.getGateway().cStr());
@@ -37,6 +61,19 @@ result<std::shared_ptr<service>> open_relay(const checked_config& config) {
   auto started = relay::start(made);
   if (!started) return started.why();
   return std::shared_ptr<service>(std::make_shared<relay_service>(*std::move(started)));
+}
+
+result<std::shared_ptr<service>> open_issuer(const checked_config& config) {
+  auto i = config.config.get().getIssuer();
+  issuer_config made{.listen = {{"issuer", i.getListen(),
+                                 identity_at(config.config, i.getCertificate(), i.getKey())}},
+                     .folder = config.config.resolve(i.getFolder().cStr()),
+                     .epoch_s = i.getEpochS(),
+                     .batch = i.getBatch()};
+  if (i.getSecret().size() > 0) made.secret = config.config.resolve(i.getSecret().cStr());
+  auto started = issuer::start(made);
+  if (!started) return started.why();
+  return std::shared_ptr<service>(std::make_shared<issuer_service>(*std::move(started)));
 }
 
 }  // namespace
@@ -53,7 +90,7 @@ http_trust trust_at(const cluster_config& config, capnp::Text::Reader authoritie
 }
 
 result<std::shared_ptr<service>> open_service(const checked_config& config) {
-  return open_relay(config);
+  return config.config.get().hasIssuer() ? open_issuer(config) : open_relay(config);
 }
 
 }  // namespace lethe

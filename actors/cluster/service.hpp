@@ -17,6 +17,8 @@ class service {
   virtual const std::vector<http_listener>& bound() const = 0;
   /// What it counts since its start; nothing of a single exchange.
   virtual std::vector<std::pair<std::string, uint64_t>> counts() const = 0;
+  /// What its operator should know besides.
+  virtual std::string note() const { return {}; }
   /// No new exchanges; those that began go on.
   virtual void stop_accepting() = 0;
   virtual uint64_t open_exchanges() const = 0;

@@ -43,6 +43,7 @@ void service_state::write_status(schema::Status::Builder b) const {
   b.setLeaving(leave_by_ns_ > 0);
   auto one = b.initServices(1)[0];
   one.setRole(setup_.serves->role());
+  one.setNote(setup_.serves->note());
   auto counts = setup_.serves->counts();
   auto list = one.initCounts(uint32_t(counts.size()));
   for (uint32_t i = 0; i < counts.size(); ++i) {

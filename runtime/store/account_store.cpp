@@ -21,7 +21,8 @@ constexpr store_kind accounts_kind{
         " salt BLOB NOT NULL, hash BLOB NOT NULL, quota INTEGER NOT NULL,"
         " revoked INTEGER NOT NULL, created_day INTEGER NOT NULL) WITHOUT ROWID;"
         "CREATE TABLE bought(epoch INTEGER, name TEXT, used INTEGER NOT NULL,"
-        " PRIMARY KEY(epoch, name)) WITHOUT ROWID"};
+        " PRIMARY KEY(epoch, name)) WITHOUT ROWID",
+    .shared = true};
 
 /// A secret is a label of 8 bytes, by which its account is found, and 32 that nobody else knows.
 constexpr std::string_view secret_prefix = "lethe-";
@@ -116,6 +117,13 @@ result<std::vector<account>> account_store::list() {
     if (auto ok = file_.next(*row); !ok) return ok.why();
   }
   return all;
+}
+
+result<uint64_t> account_store::count() {
+  std::lock_guard lock(mutex_);
+  auto row = file_.ask("SELECT count(*) FROM accounts WHERE revoked=0");
+  if (!row) return row.why();
+  return uint64_t(row->number(0));
 }
 
 result<void> account_store::change_one(const result<uint64_t>& changed,

@@ -25,6 +25,7 @@ enum class charge_answer : uint8_t { charged, over_quota, no_account };  // revo
 
 /// Who may buy tokens, and how many. Of a purchase nothing is kept but its account's sum in a token
 /// epoch. Any thread may ask; what changes something waits for the disk and is whole or not at all.
+/// Several processes may have it open: who adds and revokes needn't stop who sells.
 class account_store {
  public:
   static result<std::unique_ptr<account_store>> open(const store_place& place);
@@ -34,6 +35,7 @@ class account_store {
   result<secret_bytes> add(std::string_view name, uint32_t quota, std::chrono::sys_days today);
   /// By name.
   result<std::vector<account>> list();
+  result<uint64_t> count();  // without the revoked
   result<void> set_quota(std::string_view name, uint32_t quota);
   /// For good: the name is not given again.
   result<void> revoke(std::string_view name);

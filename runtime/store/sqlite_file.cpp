@@ -36,7 +36,7 @@ bytes_view sqlite_rows::blob(int column) const {
 }
 
 result<sqlite_file> sqlite_file::open(const store_place& place, const store_kind& kind) {
-  sqlite_file file(place.file);
+  sqlite_file file(place.file, kind.shared);
   if (auto ok = keep_private(place.file); !ok) return ok.why();
   if (auto ok = file.connect(place.vfs); !ok) return ok.why();
   if (auto ok = file.make_or_check(kind); !ok) return ok.why();
@@ -52,15 +52,22 @@ result<void> sqlite_file::connect(const char* vfs) {
   handle_.reset(handle);
   if (code != SQLITE_OK) return why(code);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  // Held from the first access until the end; without shared memory, so that a copy of the folder
-  // is all there is.
-  if (auto ok = require("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA locking_mode", "exclusive"); !ok)
-    return ok;
+  if (auto ok = choose_locking(); !ok) return ok;
   // A commit returns when its part of the journal is on the disk.
   if (auto ok = require("PRAGMA synchronous=FULL", "PRAGMA synchronous", "2"); !ok) return ok;
   if (auto ok = require("PRAGMA journal_mode=WAL", "PRAGMA journal_mode", "wal"); !ok) return ok;
   // What is dropped is overwritten, not only forgotten.
   return require("PRAGMA secure_delete=ON", "PRAGMA secure_delete", "1");
+}
+
+result<void> sqlite_file::choose_locking() {
+  if (shared_) {
+    sqlite3_busy_timeout(handle_.get(), limits::shared_store_wait_ms);
+    return require("PRAGMA locking_mode=NORMAL", "PRAGMA locking_mode", "normal");
+  }
+  // Held from the first access until the end; without shared memory, so that a copy of the folder
+  // is all there is.
+  return require("PRAGMA locking_mode=EXCLUSIVE", "PRAGMA locking_mode", "exclusive");
 }
 
 /// SQLite ignores what it does not know or cannot do, so each setting is read back.
@@ -143,6 +150,7 @@ error sqlite_file::why(int code) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+      if (shared_) return fail("{}: another process keeps it busy; try again", path);
       return fail("{}: another process has it open; stop that first", path);
     case SQLITE_FULL:
       return fail("{}: the disk is full; make room", path);

@@ -25,6 +25,7 @@ struct store_kind {
   const char* name;        // for people
   int32_t application_id;  // in the file's head
   const char* schema;      // of an empty file
+  bool shared = false;     // several processes may have it open, and wait for each other
 };
 
 /// The rows of a statement, from the first on. The statement is free again when this dies.
@@ -50,9 +51,10 @@ class sqlite_rows {
   bool row_;
 };
 
-/// A file of SQLite's whose commits outlive a power cut, open in no other process, for its owner's
-/// eyes only. Used by one thread at a time. After the disk has failed or the file was found
-/// damaged, nothing more is asked of it: what it holds is known again when it is opened anew.
+/// A file of SQLite's whose commits outlive a power cut, open in no other process unless its kind
+/// is shared, for its owner's eyes only. Used by one thread at a time. After the disk has failed or
+/// the file was found damaged, nothing more is asked of it: what it holds is known again when it is
+/// opened anew.
 class sqlite_file {
  public:
   static result<sqlite_file> open(const store_place& place, const store_kind& kind);
@@ -102,8 +104,9 @@ class sqlite_file {
     std::unique_ptr<sqlite3_stmt, finalizer> statement;
   };
 
-  explicit sqlite_file(std::filesystem::path path) : path_(std::move(path)) {}
+  sqlite_file(std::filesystem::path path, bool shared) : path_(std::move(path)), shared_(shared) {}
   result<void> connect(const char* vfs);
+  result<void> choose_locking();
   result<void> require(const char* pragma, const char* read_back, std::string_view wanted);
   result<void> make_or_check(const store_kind& kind);
   result<void> check_whole();
@@ -116,6 +119,7 @@ class sqlite_file {
   static void bind(sqlite3_stmt* s, int column, int64_t value);
 
   std::filesystem::path path_;
+  bool shared_;
   std::unique_ptr<sqlite3, closer> handle_;
   std::vector<kept_statement> statements_;  // freed before the handle
   std::optional<error> broken_;
