@@ -56,10 +56,12 @@ void engine_state::say(schema::Phase phase, const std::string& reason, uint64_t 
   }));
 }
 
-void engine_state::refuse(uint64_t request, schema::LossReason why, const face_actor& client) {
+void engine_state::refuse(uint64_t request, schema::LossReason why, const face_actor& client,
+                          bytes_view refusal) {
   self_->send(client, clerk_.write<schema::Lost>(request, [&](schema::Lost::Builder b) {
     b.setRequest(request);
     b.setReason(why);
+    b.setRefusal(data_of(refusal));
   }));
   end_unknown(request, schema::Outcome::FAILED);
 }
@@ -80,8 +82,12 @@ void engine_state::submit(const wire<schema::Submit>& m) {
     uint64_t id = r.getRequest();
     bool ours = r.getEngine() == setup_.slot && r.getEpoch() == setup_.epoch && engine_;
     if (!ours || requests_.contains(id)) return refuse(id, schema::LossReason::STALE, client);
-    if (requests_.size() >= serving().config().queue)
-      return refuse(id, schema::LossReason::ENGINE_FULL, client);
+    if (requests_.size() >= serving().config().queue) {
+      auto said = engine_->door.refuse(bytes_of(r.getSealed()), bytes_of(r.getToken()),
+                                       refusal_reason::full);
+      return refuse(id, schema::LossReason::ENGINE_FULL, client,
+                    said ? bytes_view(*said) : bytes_view());
+    }
     request_desk desk{engine_, setup_.trace, setup_.slot, setup_.epoch};
     auto actor =
         self_->spawn<caf::monitored>(run_request, desk, id, m, client, engine_actor(self_));

@@ -43,7 +43,8 @@ class engine_state {
  private:
   void say(schema::Phase phase, const std::string& reason = {}, uint64_t done = 0,
            uint64_t total = 0);
-  void refuse(uint64_t request, schema::LossReason why, const face_actor& client);
+  void refuse(uint64_t request, schema::LossReason why, const face_actor& client,
+              bytes_view refusal = {});
   void end_unknown(uint64_t request, schema::Outcome how);
   void report_load();
   void end_when_empty();

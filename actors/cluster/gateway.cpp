@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::chrono::milliseconds tick_every{500};
 constexpr uint64_t place_patience_ns = 5'000'000'000;
-constexpr uint64_t key_life_s = 3600;  // of the outer layer
 
 /// The number behind "roster/"; 0 for "roster", the current one; nothing for anything else.
 std::optional<uint32_t> roster_in(std::string_view path) {
@@ -48,23 +47,16 @@ void gateway_state::begin(gateway_actor::stateful_pointer<gateway_state> self, g
   auto keys = ohttp_keys::make({.grace = setup_.grace_s, .first_id = first});
   lethe::check(bool(keys));
   keys_ = *std::move(keys);
-  rotate_at_s_ = unix_s() + key_life_s;
   if (auto ok = setup_.publish->gateway_keys(keys_->published(), unix_s()); !ok)
     note_ = ok.why().text;
+  rotate_at_s_ = unix_s() + key_life_s;
   setup_.queue->wake(gateway_actor(self));
   on_tick();
 }
 
 void gateway_state::on_tick() {
-  uint64_t now_s = unix_s(), now_ns = clerk_.now_ns();
-  keys_->forget(now_s);
-  if (now_s >= rotate_at_s_) {
-    rotate_at_s_ = now_s + key_life_s;
-    if (keys_->rotate(now_s))
-      if (auto ok = setup_.publish->gateway_keys(keys_->published(), now_s); !ok)
-        note_ = ok.why().text;
-  }
-  if (now_s >= ask_issuer_at_s_) ask_issuer();
+  turn_keys(unix_s());
+  uint64_t now_ns = clerk_.now_ns();
   std::vector<exchange*> silent;
   for (auto& [id, x] : exchanges_)
     if (x->spent && !x->placed && now_ns - x->asked_ns > place_patience_ns)

@@ -13,6 +13,9 @@
 
 namespace lethe {
 
+/// Of a key of the outer layer, until the next one follows it.
+inline constexpr uint64_t key_life_s = 3600;
+
 /// Where the issuer is, and what says that we are its gateway.
 struct issuer_at {
   http_origin origin;
@@ -87,6 +90,7 @@ class gateway_state {
   exchange* find(uint64_t request);
   exchange* find_http(uint64_t http_id);
   // gateway_issuer.cpp: keys and change
+  void turn_keys(uint64_t now_s);
   void ask_issuer();
   void issuer_said(const result<http_whole>& how);
   void want_rosters();
@@ -105,7 +109,7 @@ class gateway_state {
   scheduler_actor scheduler_;
   directory_actor directory_;
   std::optional<ohttp_keys> keys_;
-  uint64_t rotate_at_s_ = 0, ask_issuer_at_s_ = 0;
+  uint64_t rotate_at_s_ = 0, ask_issuer_at_s_ = 0, cosign_at_s_ = 0;
   std::vector<token_key> token_keys_;  // redeemable: the current one first
   std::string note_;                   // what is amiss
   std::unordered_map<uint64_t, std::unique_ptr<exchange>> exchanges_;  // by HTTP's id

@@ -9,8 +9,25 @@ namespace lethe {
 namespace {
 
 constexpr uint64_t ask_again_s = 60, ask_soon_s = 1;  // the issuer, for its keys
+constexpr uint64_t cosign_every_s = 30;               // clients take what is younger than 120 s
 
 }  // namespace
+
+/// All that has its time, but requests.
+void gateway_state::turn_keys(uint64_t now_s) {
+  keys_->forget(now_s);
+  result<void> good;
+  if (now_s >= rotate_at_s_ && keys_->rotate(now_s)) {
+    rotate_at_s_ = now_s + key_life_s;
+    good = setup_.publish->gateway_keys(keys_->published(), now_s);
+  }
+  if (good && now_s >= cosign_at_s_) {
+    cosign_at_s_ = now_s + cosign_every_s;
+    good = setup_.publish->recosign(now_s);
+  }
+  if (!good) note_ = good.why().text;
+  if (now_s >= ask_issuer_at_s_) ask_issuer();
+}
 
 void gateway_state::ask_issuer() {
   ask_issuer_at_s_ = unix_s() + (token_keys_.empty() ? ask_soon_s : ask_again_s);

@@ -50,13 +50,12 @@ std::vector<uint64_t> allowed_types() {
           capnp::typeId<schema::Publish>()};
 }
 
-/// Of the program that runs; receipts carry it.
+}  // namespace
+
 hash32 program_digest() {
   auto file = mapped_file::open("/proc/self/exe");
   return file ? sha256({file->bytes()}) : hash32{};
 }
-
-}  // namespace
 
 result<std::shared_ptr<const served_model>> engine_opener::model(const model_options& options) {
   std::lock_guard guard(lock_);

@@ -19,6 +19,9 @@ class engine_opener {
   std::map<std::string, std::weak_ptr<const served_model>> models_;
 };
 
+/// Of the program that runs: receipts carry it, and a gateway logs it.
+hash32 program_digest();
+
 /// How much a process records.
 tracer_config trace_config_of(schema::Trace::Reader t);
 

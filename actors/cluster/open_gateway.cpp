@@ -1,5 +1,6 @@
 #include "actors/cluster/open_gateway.hpp"
 
+#include "actors/cluster/open_engine.hpp"
 #include "actors/cluster/open_service.hpp"
 #include "runtime/store/key_file.hpp"
 
@@ -39,7 +40,8 @@ publish_setup publish_setup_of(const cluster_config& config) {
           .issuer = g.getIssuerName(),
           .minimum_nodes = g.getMinimumNodes(),
           .epoch_s = g.getEpochS(),
-          .grace_s = g.getGraceS()};
+          .grace_s = g.getGraceS(),
+          .release = program_digest()};
 }
 
 result<gateway_setup> open_gateway(const checked_config& config) {

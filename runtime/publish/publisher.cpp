@@ -103,6 +103,7 @@ result<std::unique_ptr<publisher>> publisher::open(const publish_setup& setup) {
                                                 *std::move(identity), std::move(keys)));
   made->policy_ = policy_of(made->setup_, made->challenge_);
   if (auto ok = made->read_last(); !ok) return ok.why();
+  if (auto ok = made->log(log_kind::release, setup.release, unix_s()); !ok) return ok.why();
   return made;
 }
 
@@ -170,6 +171,10 @@ result<void> publisher::cosign(const signed_head& head, uint64_t seen, uint64_t 
   auto cosigned = head;
   cosigned.signatures.insert(cosigned.signatures.end(), lines->begin(), lines->end());
   return log_.publish(cosigned);
+}
+
+result<void> publisher::recosign(uint64_t now_s) {
+  return cosign(log_.head(), log_.head().head.size, now_s);
 }
 
 result<void> publisher::issuer_keys(const token_directory& keys, uint64_t now_s) {

@@ -19,6 +19,7 @@ struct publish_setup {
   uint32_t minimum_nodes = 1;
   uint32_t batch = 64;  // tokens of a purchase
   uint32_t epoch_s = 600, grace_s = 60;
+  hash32 release{};  // digest of the program that the nodes run
 
   /// One that wasn't followed by another.
   uint32_t roster_age_max_s() const { return 2 * epoch_s + grace_s; }
@@ -56,6 +57,9 @@ class publisher {
   result<void> gateway_keys(bytes_view ohttp_keys, uint64_t now_s);
   /// The next roster: its number is one above the last.
   result<void> roster(uint32_t number, std::span<const published_node> nodes, uint64_t now_s);
+
+  /// The head again, with its witness's word of now: clients take no older one.
+  result<void> recosign(uint64_t now_s);
 
   /// 0: there was none.
   uint32_t last_roster() const { return log_.last_epoch(log_kind::roster).value_or(0); }

@@ -28,6 +28,14 @@ void node_door::expire(uint64_t now_ms) {
   std::erase_if(keys_, [now_ms](const auto& k) { return k->until_ms <= now_ms; });
 }
 
+std::optional<signed_refusal> node_door::refuse(bytes_view sealed, bytes_view token,
+                                                refusal_reason why) const {
+  auto key = find(sealed);
+  if (!key) return {};
+  auto binding = sealed_message::parse(sealed)->binding(sha256({token}));
+  return sign_refusal(key->service->key, {binding, key->service->epoch, why});
+}
+
 size_t node_door::keys() const {
   std::lock_guard guard(lock_);
   return keys_.size();

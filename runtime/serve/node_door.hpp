@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "runtime/crypto/refusal.hpp"
 #include "runtime/serve/sealed_call.hpp"
 #include "runtime/token/private_token.hpp"
 
@@ -34,6 +35,9 @@ class node_door {
   static result<std::unique_ptr<sealed_call>> open(const door_key& key, bytes_view sealed,
                                                    bytes_view token,
                                                    std::shared_ptr<request_watcher> watcher);
+  /// The node's word that it does not take a request. Nothing where it isn't sealed to a key of it.
+  std::optional<signed_refusal> refuse(bytes_view sealed, bytes_view token,
+                                       refusal_reason why) const;
   size_t keys() const;
 
  private:

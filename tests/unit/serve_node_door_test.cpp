@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/base/limits.hpp"
-#include "runtime/crypto/random.hpp"
+#include "runtime/crypto/sealed_message.hpp"
 #include "runtime/token/token_client.hpp"
 #include "tests/places.hpp"
 
@@ -155,6 +155,21 @@ TEST_F(NodeDoor, ItRemembersAsManyAsItWasToldAndForgetsNone) {
   }
   auto token = bought();
   EXPECT_NE(open(sealed(node_, 7, token), token), "");
+}
+
+TEST_F(NodeDoor, ARefusalIsSignedForThatRequestAlone) {
+  auto token = bought(), other = bought();
+  auto message = sealed(node_, 7, token);
+  auto said = door_->refuse(message, token.to_bytes(), refusal_reason::full);
+  ASSERT_TRUE(said);
+  auto binding = sealed_message::parse(message)->binding(token.hash());
+  auto heard = verify_refusal(*said, node_.sigpk, binding);
+  ASSERT_TRUE(heard) << heard.why().text;
+  EXPECT_EQ(heard->reason, refusal_reason::full);
+  EXPECT_EQ(heard->epoch, 7u);
+  EXPECT_FALSE(
+      verify_refusal(*said, node_.sigpk, sealed_message::parse(message)->binding(other.hash())));
+  EXPECT_FALSE(door_->refuse(sealed(begin(9), 8, token), token.to_bytes(), refusal_reason::full));
 }
 
 TEST_F(NodeDoor, NoPrefixOfAMessageOpens) {
