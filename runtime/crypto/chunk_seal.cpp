@@ -44,19 +44,38 @@ result<void> chunk_sealer::seal(bytes_view plain, bool final, std::vector<std::b
   return {};
 }
 
+result<void> chunk_sealer::seal_whole(bytes_view plain, std::vector<std::byte>& out) {
+  if (!keys_) return fail("sealed stream: nothing follows its final chunk");
+  const size_t at = out.size();
+  out.resize(at + plain.size() + aead_tag_bytes);
+  keys_->cipher.seal(keys_->nonces.current(), {}, {plain}, out.data() + at);
+  keys_.reset();
+  return {};
+}
+
 result<void> chunk_opener::open(bytes_view sealed, bool final, std::pmr::string& out) {
-  if (!keys_) return fail("sealed stream: it ended, or was broken, before this chunk");
-  check(sealed.size() >= aead_tag_bytes && sealed.size() <= chunk_sealed_bytes_max);
+  check(sealed.size() <= chunk_sealed_bytes_max);
   check(final || sealed.size() > aead_tag_bytes);  // both are chunk_frames' to refuse
+  return open_as(aad_of(final), sealed, final, out);
+}
+
+result<void> chunk_opener::open_whole(bytes_view sealed, std::pmr::string& out) {
+  return open_as({}, sealed, true, out);
+}
+
+result<void> chunk_opener::open_as(bytes_view aad, bytes_view sealed, bool last,
+                                   std::pmr::string& out) {
+  if (!keys_) return fail("sealed stream: it ended, or was broken, before this chunk");
+  check(sealed.size() >= aead_tag_bytes);
   const size_t at = out.size(), bytes = sealed.size() - aead_tag_bytes;
   if (!make_room(out, at + bytes)) return fail("sealed stream: no memory for a chunk's plaintext");
   out.resize(at + bytes);
   auto* to = reinterpret_cast<std::byte*>(out.data() + at);
   const uint64_t number = keys_->nonces.next;
-  const bool good = !keys_->nonces.used_up() &&
-                    keys_->cipher.open(keys_->nonces.current(), aad_of(final), sealed, to);
+  const bool good =
+      !keys_->nonces.used_up() && keys_->cipher.open(keys_->nonces.current(), aad, sealed, to);
   ++keys_->nonces.next;
-  if (final || !good) keys_.reset();
+  if (last || !good) keys_.reset();
   if (good) return {};
   out.resize(at);
   return fail("sealed stream: chunk {} does not open; it was changed, moved or cut", number);

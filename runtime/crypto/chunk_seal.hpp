@@ -23,6 +23,7 @@ struct chunk_keys {
 
 class chunk_sealer {
  public:
+  explicit chunk_sealer(chunk_keys keys) : keys_(std::move(keys)) {}
   chunk_sealer(aead_id id, bytes_view salt, bytes_view secret)
       : keys_(chunk_keys::sealing(id, salt, secret)) {}
 
@@ -31,6 +32,10 @@ class chunk_sealer {
   /// refused.
   result<void> seal(bytes_view plain, bool final, std::vector<std::byte>& out,
                     bytes_view prefix = {});
+  /// Appends a message that is no stream: sealed at once, of any length, unframed. The key is gone.
+  result<void> seal_whole(bytes_view plain, std::vector<std::byte>& out);
+  /// The key is gone from here on.
+  void close() noexcept { keys_.reset(); }
   bool ended() const noexcept { return !keys_; }
 
  private:
@@ -40,16 +45,20 @@ class chunk_sealer {
 /// Opens what chunk_frames cuts. After an error it opens nothing more.
 class chunk_opener {
  public:
+  explicit chunk_opener(chunk_keys keys) : keys_(std::move(keys)) {}
   chunk_opener(aead_id id, bytes_view salt, bytes_view secret)
       : keys_(chunk_keys::opening(id, salt, secret)) {}
 
   /// Appends the plaintext; `out` is as it was if the chunk does not open.
   result<void> open(bytes_view sealed, bool final, std::pmr::string& out);
+  /// The same for what seal_whole wrote: at least aead_tag_bytes.
+  result<void> open_whole(bytes_view sealed, std::pmr::string& out);
   /// The key is gone from here on, as it is after the final chunk and after an error.
   void close() noexcept { keys_.reset(); }
   bool ended() const noexcept { return !keys_; }
 
  private:
+  result<void> open_as(bytes_view aad, bytes_view sealed, bool last, std::pmr::string& out);
   std::optional<chunk_keys> keys_;
 };
 

@@ -26,6 +26,11 @@ struct hpke_suite {
   static hpke_suite from_bytes(std::span<const std::byte, wire_bytes> bytes) noexcept;
 };
 
+/// n of a response: its nonce and the exported secret have this length. Of a suite that is known.
+inline size_t answer_nonce_bytes(const hpke_suite& suite) {
+  return std::max(aead_nonce_bytes, suite.cipher_key_bytes());
+}
+
 /// Refuses KEMs, KDFs and AEADs that this release does not have.
 result<void> expect_known(const hpke_suite& suite);
 
@@ -56,6 +61,8 @@ class hpke_sender {
   /// The next message is this one; numbers only rise.
   void skip_to(uint64_t number) noexcept { keys_.nonces.skip_to(number); }
   const hpke_keys& keys() const noexcept { return keys_; }
+  /// For messages that are sealed and opened elsewhere; the context is at its end.
+  hpke_keys take_keys() && noexcept { return std::move(keys_); }
 
  private:
   hpke_sender(hpke_keys keys, bytes_view enc)
@@ -75,6 +82,8 @@ class hpke_receiver {
   /// The next message is this one; numbers only rise.
   void skip_to(uint64_t number) noexcept { keys_.nonces.skip_to(number); }
   const hpke_keys& keys() const noexcept { return keys_; }
+  /// For messages that are sealed and opened elsewhere; the context is at its end.
+  hpke_keys take_keys() && noexcept { return std::move(keys_); }
 
  private:
   explicit hpke_receiver(hpke_keys keys) : keys_(std::move(keys)) {}

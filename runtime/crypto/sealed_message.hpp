@@ -35,11 +35,6 @@ inline hash32 wrap_aad(const hash32& binding, bytes_view chunks) {
   return sha256({binding, sha256({chunks})});
 }
 
-/// n of the response: its nonce and the exported secret have this length.
-inline size_t answer_nonce_bytes(const hpke_suite& suite) {
-  return std::max(aead_nonce_bytes, suite.cipher_key_bytes());
-}
-
 inline constexpr std::string_view answer_label = "lethe sealed response";
 
 }  // namespace lethe

@@ -5,12 +5,14 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "runtime/crypto/ohttp_names.hpp"
+
 namespace lethe {
 
 namespace {
 
-constexpr std::string_view keys_path = "/.well-known/ohttp-gateway";
-constexpr std::string_view asks[] = {"message/ohttp-req", "message/ohttp-chunked-req"};
+constexpr std::string_view keys_path = ohttp_names::gateway_path;
+constexpr std::string_view asks[] = {ohttp_names::request, ohttp_names::chunked_request};
 
 struct refusal {
   int status;
