@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/token/secret_bytes.hpp"
+#include "runtime/base/secret_bytes.hpp"
 
 namespace lethe {
 
