@@ -2,6 +2,7 @@
 
 #include "runtime/crypto/random.hpp"
 #include "runtime/store/key_file.hpp"
+#include "runtime/store/store_limits.hpp"
 
 namespace lethe {
 

@@ -1,8 +1,10 @@
 #include "runtime/publish/publisher.hpp"
 
 #include "runtime/base/durable_file.hpp"
+#include "runtime/base/limits.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/base/unix_time.hpp"
+#include "runtime/log/log_limits.hpp"
 #include "runtime/publish/kept_keys.hpp"
 
 namespace lethe {
@@ -31,14 +33,11 @@ log_policy policy_of(const publish_setup& setup, const token_challenge& challeng
 }
 
 /// The log in a folder, or a new one.
-result<log_file> log_in(const std::filesystem::path& folder, const std::string& key) {
-  auto signer = note_signer::parse(key);
-  if (!signer) return signer.why();
+result<log_file> log_in(const std::filesystem::path& folder, note_signer signer) {
   std::error_code ignored;
-  std::filesystem::create_directories(folder, ignored);
   bool there = std::filesystem::exists(folder / "head", ignored);
-  return there ? log_file::open(folder, *std::move(signer))
-               : log_file::create(folder, *std::move(signer));
+  return there ? log_file::open(folder, std::move(signer))
+               : log_file::create(folder, std::move(signer));
 }
 
 }  // namespace

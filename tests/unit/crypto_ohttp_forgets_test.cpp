@@ -150,6 +150,28 @@ TEST_F(OhttpForgets, EveryKeyOfARequestThatIsRefused) {
   }
 }
 
+TEST_F(OhttpForgets, EveryKeyOfAMessageThatIsTooLarge) {
+  auto keys = gateway_keys();
+  exchanged x;
+  auto to = read_ohttp_keys(keys.published())->front();
+  x.client.emplace(*ohttp_request_sealer::make(to, ohttp_form::whole));
+  EXPECT_TRUE(x.client->seal(as_bytes("question"), true, x.request));
+  auto take = [&x](auto& opener, bytes_view content, const char* key) {
+    EXPECT_TRUE(opener.push(content, x.plain));
+    EXPECT_EQ(found(ohttp_form::whole, x)[key], 1u) << "the negative control";
+    EXPECT_FALSE(opener.push(content, x.plain));
+    EXPECT_EQ(opener.refusal(), ohttp_refusal::too_large);
+    EXPECT_EQ(found(ohttp_form::whole, x)[key], 0u);
+  };
+  x.gateway.emplace(keys, ohttp_form::whole, 0, x.request.size());
+  take(*x.gateway, x.request, "request key");
+  auto hpke = hpke_receiver::make({}, gateway_key(), bytes_view(x.request).subspan(7, 32),
+                                  ohttp_head{.key_id = 1}.info(ohttp_form::whole));
+  const bytes_view enc = bytes_view(x.request).subspan(7, 32);
+  ohttp_answer_opener back(ohttp_exchange::of(ohttp_form::whole, {}, enc, hpke->keys()), 30);
+  take(back, x.nonce, "answer key");
+}
+
 TEST_F(OhttpForgets, AGatewaysKeyWhenItsGraceIsOver) {
   // DeriveKeyPair once more, to know what to look for.
   auto private_key = [] {

@@ -314,7 +314,10 @@ TEST(OhttpRequest, ACallThatFailsAddsNothingAndLeavesNothing) {
   std::pmr::monotonic_buffer_resource memory(room.data(), room.size(),
                                              std::pmr::null_memory_resource());
   std::pmr::string plain("kept", &memory);
-  auto lies_in_room = [&] { return as_text(room).find(as_text(secret)) != std::string_view::npos; };
+  // A string that is cut ends in a zero, so the beginning would be gone in any case.
+  auto lies_in_room = [&] {
+    return as_text(room).find("secret of a client") != as_text(room).npos;
+  };
   {
     ohttp_request_opener opener(g.keys, chunked, 0);
     bytes moved = f.in_order({0, 0, 1, 2});  // the first one opens, the second does not
