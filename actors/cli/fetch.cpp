@@ -31,7 +31,8 @@ struct fetch_words {
 };
 
 result<std::string> body_of(const fetch_words& words, private_client& client) {
-  if (words.prompt.empty()) return words.data.empty() ? read_input("-") : result<std::string>(words.data);
+  if (words.prompt.empty())
+    return words.data.empty() ? read_input("-") : result<std::string>(words.data);
   auto state = client.state();
   if (!state) return state.end.why;
   return chat_body(model_of(**state), {{"user", words.prompt}}, words.stream);
