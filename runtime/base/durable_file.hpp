@@ -9,11 +9,12 @@
 
 namespace lethe {
 
-/// A whole small file that outlives a power cut once this returns: written under another name,
-/// synced, renamed, and its folder synced. Before that, `path` is as it was.
-result<void> write_durable(const std::filesystem::path& path, bytes_view bytes, mode_t mode);
+/// Replaces a small file as a whole: after a crash at any point it is the old one or the new one,
+/// and the new one once this has returned. Written as PATH.partial beside it, so a file has one
+/// writer at a time; what a crash leaves there is replaced by the next write.
+result<void> write_durable(const std::filesystem::path& path, bytes_view bytes, mode_t mode = 0644);
 
-/// The names in a folder outlive a power cut once this returns.
+/// Makes names that appeared in a folder, or left it, last.
 result<void> sync_folder(const std::filesystem::path& folder);
 
 }  // namespace lethe
