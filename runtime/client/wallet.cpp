@@ -112,9 +112,7 @@ result<void> wallet::change(Change how) {
   return write(next);
 }
 
-error wallet::lost(const hash32&) const {
-  return fail("{}: there is no such token in use", file_.string());
-}
+error wallet::lost() const { return fail("{}: there is no such token in use", file_.string()); }
 
 wallet::numbers wallet::count() const {
   std::lock_guard lock(mutex_);
@@ -164,10 +162,10 @@ result<std::optional<token_offer>> wallet::take(const token_key& change_under,
 
 result<void> wallet::put_back(const hash32& nonce) {
   std::lock_guard lock(mutex_);
-  if (!in_use_.contains(nonce)) return lost(nonce);
+  if (!in_use_.contains(nonce)) return lost();
   auto ok = change([&](wallet_content& c) -> result<void> {
     auto at = std::ranges::find_if(c.spends, of_nonce(nonce));
-    if (at == c.spends.end()) return lost(nonce);
+    if (at == c.spends.end()) return lost();
     c.tokens.push_back(at->token);
     c.spends.erase(at);
     return {};
@@ -180,7 +178,7 @@ result<void> wallet::forget(const hash32& nonce) {
   std::lock_guard lock(mutex_);
   in_use_.erase(nonce);
   return change([&](wallet_content& c) -> result<void> {
-    if (std::erase_if(c.spends, of_nonce(nonce)) == 0) return lost(nonce);
+    if (std::erase_if(c.spends, of_nonce(nonce)) == 0) return lost();
     return {};
   });
 }
@@ -194,10 +192,10 @@ result<void> wallet::take_change(const hash32& nonce, bytes_view response) {
   std::lock_guard lock(mutex_);
   return change([&](wallet_content& c) -> result<void> {
     auto at = std::ranges::find_if(c.spends, of_nonce(nonce));
-    if (at == c.spends.end()) return lost(nonce);
+    if (at == c.spends.end()) return lost();
     auto key = token_key::from_spki(at->change.key);
     auto pending = at->change.pending();
-    if (!key || !pending) return lost(nonce);
+    if (!key || !pending) return lost();
     auto token = pending->finish(*key, response);
     if (!token) return fail("change: {}", token.why().text);
     c.tokens.push_back(*token);
@@ -206,14 +204,18 @@ result<void> wallet::take_change(const hash32& nonce, bytes_view response) {
   });
 }
 
-std::vector<token_offer> wallet::claimable() const {
+std::vector<hash32> wallet::claimable() const {
   std::lock_guard lock(mutex_);
-  std::vector<token_offer> open;
-  for (const auto& s : has_.spends) {
-    if (in_use_.contains(s.token.nonce)) continue;
-    if (auto offer = offer_of(s)) open.push_back(*std::move(offer));
-  }
+  std::vector<hash32> open;
+  for (const auto& s : has_.spends)
+    if (!in_use_.contains(s.token.nonce)) open.push_back(s.token.nonce);
   return open;
+}
+
+result<token_offer> wallet::offer_again(const hash32& nonce) const {
+  std::lock_guard lock(mutex_);
+  auto at = std::ranges::find_if(has_.spends, of_nonce(nonce));
+  return at == has_.spends.end() ? lost() : offer_of(*at);
 }
 
 result<size_t> wallet::retire(std::span<const hash32> live_keys) {

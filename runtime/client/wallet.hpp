@@ -43,8 +43,10 @@ class wallet {
   /// The token that came as its change. An answer that no key signed leaves all as it was.
   result<void> take_change(const hash32& nonce, bytes_view response);
 
-  /// What may be claimed: all that is not in use by a call of this process.
-  std::vector<token_offer> claimable() const;
+  /// What may be claimed, by nonces: all that is not in use by a call of this process.
+  std::vector<hash32> claimable() const;
+  /// As it was offered first.
+  result<token_offer> offer_again(const hash32& nonce) const;
   /// Drops what is of other keys than these: nobody redeems or changes it any more.
   result<size_t> retire(std::span<const hash32> live_keys);
 
@@ -57,7 +59,7 @@ class wallet {
   template <class Change>
   result<void> change(Change how);
   result<void> write(const wallet_content& next);
-  error lost(const hash32& nonce) const;
+  error lost() const;
 
   std::filesystem::path file_;
   locked_file lock_;
