@@ -99,6 +99,7 @@ class fake_cluster final : public http_handler {
   // What it saw.
   std::mutex lock;
   std::vector<std::string> bodies, paths;  // that nodes opened
+  std::vector<std::string> fields_inside;
   std::vector<size_t> sealed_sizes;
   std::vector<private_token> tokens;  // shown with requests
   std::vector<bytes> claims;
@@ -265,6 +266,7 @@ class fake_cluster final : public http_handler {
     ASSERT_TRUE(asked_of) << asked_of.why().text;
     bodies.emplace_back(asked_of->content());
     paths.emplace_back(asked_of->path);
+    for (const auto& f : asked_of->fields) fields_inside.emplace_back(f.name);
     auto chunks = sealed_answer(node, s, *opened, memory);
     if (cheat.answer) cheat.answer(chunks);
     if (cheat.cut_sealed) chunks.pop_back();
