@@ -26,6 +26,11 @@ call_end claim_change(const call_parts& with, const hash32& nonce, std::stop_tok
   auto got = with.channel.ask_whole((*state)->gateway_key,
                                     {"POST", sealed_names::change_path, {&type, 1}, claim.text()},
                                     limits::problem_bytes_max, stop);
+  if (got.end.fault == call_fault::stale_key) {  // as good as not asked
+    auto anew = with.view.refresh(with.now_s(), stop);
+    return anew ? fault(call_fault::busy, "change: the gateway's key changed: ask again")
+                : anew.end;
+  }
   if (!got) return got.end;
   if (got->status == 403) {
     auto ok = with.tokens.forget(nonce);
