@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   lethe::add_fetch(app, exit_code);
   lethe::add_chat(app, exit_code);
   lethe::add_proxy(app, exit_code);
+  lethe::add_tap(app, exit_code);
   lethe::add_engine_process(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -31,6 +31,9 @@ inline directory_actor::behavior_type directory_stand_in(directory_actor::pointe
         self->delegate(to, m);
       },
       [](const wire<schema::EngineEnded>&) {},
+      [](const wire<schema::NodeKey>&) {},
+      [](const wire<schema::TokenKeys>&) {},
+      [](const wire<schema::ServiceState>&) {},
       [](const wire<schema::ControlAsk>&) { return wire<schema::ControlAnswer>{}; },
       [](tick) {},
   };
@@ -182,7 +185,7 @@ class small_cluster {
       : trace_(std::move(recording)), model_(std::move(model)), sys_(node) {
     scheduler_ = sys_.spawn(scheduler, &trace_);
     directory_ = sys_.spawn(directory_stand_in, scheduler_, &ready_);
-    engine_setup setup{.trace = &trace_};
+    engine_setup setup{.tokens_only = false, .trace = &trace_};
     setup.open = [this, config](const load_progress&) -> result<opened_engine> {
       auto e = engine::start(model_->weights->weights(), config);
       if (!e) return e.why();
