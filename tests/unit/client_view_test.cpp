@@ -240,6 +240,14 @@ TEST_F(ClientView, TellsARelayThatIsAwayFromACheat) {
   oblivious_channel two(*v.http, both, v.trust.origin);
   view = *cluster_view::open(v.trust, two);
   EXPECT_TRUE(view->refresh(cluster.now_s));
+  // Also for what is asked first of all.
+  oblivious_channel fresh(*v.http, both, v.trust.origin);
+  auto key = read_ohttp_keys(*v.channel.fetch_keys())->front();
+  auto page = fresh.ask_whole(key, {.path = "/checkpoint"}, 10'000);
+  ASSERT_TRUE(page) << page.end.why.text;
+  EXPECT_EQ(page->status, 200u);
+  page = fresh.ask_whole(key, {.path = "/checkpoint"}, 20);
+  EXPECT_EQ(page.end.fault, call_fault::gateway);
 }
 
 }  // namespace
