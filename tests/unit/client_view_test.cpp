@@ -1,7 +1,10 @@
 // What a client checks before it believes a cluster: each lie, and the line that refuses it.
 #include "runtime/client/cluster_view.hpp"
 
+#include <thread>
+
 #include "runtime/http/http_client.hpp"
+#include "runtime/http/listen.hpp"
 #include "tests/unit/client_cluster.hpp"
 
 namespace lethe {
@@ -227,6 +230,21 @@ TEST_F(ClientView, RefusesGrowthAboveTheRateAlsoAfterARestart) {
   cluster.set_roster(5);  // half again is allowed
   v.open();
   EXPECT_TRUE(refused_as(v.look(), call_fault::trust, "roster: capacity grew"));
+}
+
+TEST_F(ClientView, StopsWaitingForARelayThatSaysNothing) {
+  auto silent = *listen_socket::open("127.0.0.1:0");
+  auto relay = *server_at::from_url("http://" + silent.bound());
+  oblivious_channel channel(*v.http, {relay}, v.trust.origin);
+  auto view = *cluster_view::open(v.trust, channel);
+  std::stop_source source;
+  std::thread stopper([&] { source.request_stop(); });
+  EXPECT_TRUE(refused_as(view->refresh(cluster.now_s, source.get_token()).end, call_fault::relay,
+                         "stopped"));
+  stopper.join();
+  auto key = read_ohttp_keys(*v.channel.fetch_keys())->front();
+  auto page = channel.ask_whole(key, {.path = "/checkpoint"}, 10'000, source.get_token());
+  EXPECT_EQ(page.end.fault, call_fault::cancelled);
 }
 
 TEST_F(ClientView, TellsARelayThatIsAwayFromACheat) {
