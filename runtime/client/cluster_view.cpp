@@ -132,7 +132,7 @@ call_end cluster_view::look(looking& l) {
   for (int tries = 0; tries < 2; ++tries) {
     l.state = {};
     l.others = false;
-    auto keys = channel_.fetch_keys();
+    auto keys = channel_.fetch_keys(l.stop);
     if (!keys) return keys.end;
     l.shown = std::move(*keys);
     end = look_with(l, l.shown);

@@ -152,7 +152,7 @@ class local_proxy::desk final : public http_handler {
   }
 
   void show_models(uint64_t id, proxy_answer& answer) {
-    auto state = client_.state();
+    auto state = client_.state(answer.stop());
     if (!state) return answer.end(state.end);
     server_->answer(id, {}, models_json(**state));
   }

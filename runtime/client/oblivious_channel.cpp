@@ -162,6 +162,26 @@ class relay_exchange {
   std::stop_callback<std::function<void()>> on_stop_;
 };
 
+/// A page that a relay shows to everybody.
+result<http_whole> get_page(http_client& client, http_call call, size_t bytes_max,
+                            std::stop_token stop) {
+  auto watcher = std::make_shared<exchange_watcher>();
+  const uint64_t id = client.ask(std::move(call), watcher);
+  std::stop_callback on_stop(std::move(stop), [watcher] { watcher->stop(); });
+  http_whole page;
+  if (auto* head = watcher->wait_head()) page.head = *head;
+  for (auto piece = watcher->wait_piece(); !piece.empty(); piece = watcher->wait_piece()) {
+    page.body += piece;
+    if (page.body.size() > bytes_max) break;
+    client.took(id, piece.size());
+  }
+  client.cancel(id);
+  auto how = watcher->how();
+  if (page.body.size() > bytes_max) return page;
+  if (!how) return fail("the call was stopped");
+  return *how ? result(std::move(page)) : how->why();
+}
+
 class whole_sink final : public inner_sink {
  public:
   explicit whole_sink(size_t bytes_max) : bytes_max_(bytes_max) {}
@@ -199,12 +219,12 @@ auto oblivious_channel::with_relays(Try ask) {
   }
 }
 
-call_result<std::vector<std::byte>> oblivious_channel::fetch_keys() {
+call_result<std::vector<std::byte>> oblivious_channel::fetch_keys(std::stop_token stop) {
   using keys = call_result<std::vector<std::byte>>;
-  auto from = [this](const server_at& relay) -> std::pair<keys, bool> {
+  auto from = [&](const server_at& relay) -> std::pair<keys, bool> {
     http_call call{.to = relay.origin,
                    .path = relay.prefix + std::string(ohttp_names::gateway_path)};
-    auto got = lethe::ask_whole(client_, std::move(call));
+    auto got = get_page(client_, std::move(call), limits::ohttp_keys_bytes_max, stop);
     if (!got) return {call_end{call_fault::relay, got.why()}, true};
     if (got->head.status != 200)
       return {fault(call_fault::relay, "the relay answers {} when asked for the gateway's keys",

@@ -50,7 +50,7 @@ class oblivious_channel {
 
   /// application/ohttp-keys as the relay passes them on: whoever uses them must know them from
   /// elsewhere.
-  call_result<std::vector<std::byte>> fetch_keys();
+  call_result<std::vector<std::byte>> fetch_keys(std::stop_token stop = {});
 
   /// Asks in chunks, so that the answer comes as it is made. It is whole if the end is good: what
   /// the sink got before any other end may lack its own.

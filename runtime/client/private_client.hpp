@@ -49,7 +49,9 @@ class private_client {
 
   const trust_file& trust() const { return trust_; }
   /// The cluster as it is known; read anew if its roster is over.
-  call_result<std::shared_ptr<const cluster_state>> state() { return view_->at(options_.now_s()); }
+  call_result<std::shared_ptr<const cluster_state>> state(std::stop_token stop = {}) {
+    return view_->at(options_.now_s(), std::move(stop));
+  }
 
  private:
   private_client(trust_file trust, client_options options, std::unique_ptr<http_client> http,

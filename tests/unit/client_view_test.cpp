@@ -1,7 +1,10 @@
 // What a client checks before it believes a cluster: each lie, and the line that refuses it.
 #include "runtime/client/cluster_view.hpp"
 
+#include <thread>
+
 #include "runtime/http/http_client.hpp"
+#include "runtime/http/listen.hpp"
 #include "tests/unit/client_cluster.hpp"
 
 namespace lethe {
@@ -229,6 +232,21 @@ TEST_F(ClientView, RefusesGrowthAboveTheRateAlsoAfterARestart) {
   EXPECT_TRUE(refused_as(v.look(), call_fault::trust, "roster: capacity grew"));
 }
 
+TEST_F(ClientView, StopsWaitingForARelayThatSaysNothing) {
+  auto silent = *listen_socket::open("127.0.0.1:0");
+  auto relay = *server_at::from_url("http://" + silent.bound());
+  oblivious_channel channel(*v.http, {relay}, v.trust.origin);
+  auto view = *cluster_view::open(v.trust, channel);
+  std::stop_source source;
+  std::thread stopper([&] { source.request_stop(); });
+  EXPECT_TRUE(refused_as(view->refresh(cluster.now_s, source.get_token()).end, call_fault::relay,
+                         "stopped"));
+  stopper.join();
+  auto key = read_ohttp_keys(*v.channel.fetch_keys())->front();
+  auto page = channel.ask_whole(key, {.path = "/checkpoint"}, 10'000, source.get_token());
+  EXPECT_EQ(page.end.fault, call_fault::cancelled);
+}
+
 TEST_F(ClientView, TellsARelayThatIsAwayFromACheat) {
   v.trust.relays[0].origin.port = 1;
   oblivious_channel nowhere(*v.http, v.trust.relays, v.trust.origin);
@@ -240,6 +258,14 @@ TEST_F(ClientView, TellsARelayThatIsAwayFromACheat) {
   oblivious_channel two(*v.http, both, v.trust.origin);
   view = *cluster_view::open(v.trust, two);
   EXPECT_TRUE(view->refresh(cluster.now_s));
+  // Also for what is asked first of all.
+  oblivious_channel fresh(*v.http, both, v.trust.origin);
+  auto key = read_ohttp_keys(*v.channel.fetch_keys())->front();
+  auto page = fresh.ask_whole(key, {.path = "/checkpoint"}, 10'000);
+  ASSERT_TRUE(page) << page.end.why.text;
+  EXPECT_EQ(page->status, 200u);
+  page = fresh.ask_whole(key, {.path = "/checkpoint"}, 20);
+  EXPECT_EQ(page.end.fault, call_fault::gateway);
 }
 
 }  // namespace
