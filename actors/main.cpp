@@ -48,6 +48,9 @@ int main(int argc, char** argv) {
   lethe::add_status(app, exit_code);
   lethe::add_changes(app, exit_code);
   lethe::add_trace(app, exit_code);
+  lethe::add_tokens(app, exit_code);
+  lethe::add_fetch(app, exit_code);
+  lethe::add_chat(app, exit_code);
   lethe::add_engine_process(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "actors/cli/commands.hpp"
+#include "runtime/base/durable_file.hpp"
 #include "runtime/config/check_config.hpp"
 #include "runtime/issuer/issuer.hpp"
 
@@ -33,11 +34,20 @@ void warn_of_small(uint32_t quota, uint32_t batch) {
     fmt::print(stderr, "lethe: a purchase has {} tokens: a quota of {} buys none\n", batch, quota);
 }
 
-int add(account_book& book, const std::string& name, uint32_t quota) {
+int add(account_book& book, const std::string& name, uint32_t quota, const std::string& out) {
+  std::error_code ignored;
+  if (!out.empty() && std::filesystem::exists(out, ignored))
+    return refuse(out + ": is there already, and may hold another secret; no account was made");
   auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
   auto secret = book.store->add(name, quota, today);
   if (!secret) return refuse(secret.why().text);
   warn_of_small(quota, book.batch);
+  if (!out.empty()) {
+    auto text = std::string(as_text(secret->view())) + "\n";
+    auto written = write_durable(out, as_bytes(text), 0600);
+    if (written) return 0;
+    fmt::print(stderr, "lethe: {}\n", written.why().text);
+  }
   fmt::print(stderr, "lethe: {}'s secret follows; it is not shown again\n", name);
   std::fwrite(secret->view().data(), 1, secret->size(), stdout);
   std::fputc('\n', stdout);
@@ -73,7 +83,7 @@ int revoke(account_book& book, const std::string& name) {
 }
 
 struct account_words {
-  std::string file, name;
+  std::string file, name, out;
   uint32_t quota = 0;
 };
 
@@ -106,12 +116,13 @@ void add_account(CLI::App& app, int& exit_code) {
   constexpr const char* quota_help = "tokens that it may buy in a token epoch";
 
   auto* adds = one("add", "Add one; prints its secret, once",
-                   [w](account_book& b) { return add(b, w->name, w->quota); });
+                   [w](account_book& b) { return add(b, w->name, w->quota, w->out); });
   name(adds);
   adds->add_option("--quota", w->quota, quota_help)->required();
+  adds->add_option("--out", w->out, "a new file for the secret, which its owner alone may read");
   adds->footer(
       "Its client sends the secret to buy; the issuer keeps only a hash of it.\n"
-      "Example:\n  lethe account add configs/issuer.toml ann --quota 4096 > ann.secret");
+      "Example:\n  lethe account add configs/issuer.toml ann --quota 4096 --out account.secret");
 
   auto* lists = one("list", "All of them, and what they bought in this token epoch",
                     [](account_book& b) { return list(b); });

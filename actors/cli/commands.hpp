@@ -16,6 +16,9 @@ void add_up(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);
 void add_changes(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
+void add_tokens(CLI::App& app, int& exit_code);
+void add_fetch(CLI::App& app, int& exit_code);
+void add_chat(CLI::App& app, int& exit_code);
 void add_engine_process(CLI::App& app, int& exit_code);
 
 /// Prints one line to standard error; what a command returns when it could not do its work.

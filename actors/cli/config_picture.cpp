@@ -76,10 +76,26 @@ void print_host(const checked_config& c, uint32_t host, bool last_host) {
   }
 }
 
+void print_service(schema::Config::Reader config) {
+  if (config.hasIssuer()) {
+    auto i = config.getIssuer();
+    fmt::print("{}  an issuer, {}\n└─ listening {}{}; keeps {}; batches of {}\n",
+               config.getName().cStr(), i.getName().cStr(),
+               i.getCertificate().size() ? "https://" : "http://", i.getListen().cStr(),
+               i.getFolder().cStr(), i.getBatch());
+  } else {
+    auto r = config.getRelay();
+    fmt::print("{}  a relay\n└─ listening {}{}; passes on to {}\n", config.getName().cStr(),
+               r.getCertificate().size() ? "https://" : "http://", r.getListen().cStr(),
+               r.getGateway().cStr());
+  }
+}
+
 }  // namespace
 
 void print_cluster(const checked_config& c) {
   auto config = c.config.get();
+  if (c.is_service()) return print_service(config);
   auto e = config.getEngines();
   fmt::print("{}  profile {}\n", config.getName().cStr(), profile_name(config.getProfile()));
   fmt::print("│  model {}\n", model_text(c));
@@ -92,6 +108,10 @@ void print_cluster(const checked_config& c) {
     fmt::print("│  listening api http://{}\n", config.getListen().getApi().cStr());
   if (config.getListen().getMetrics().size())
     fmt::print("│  listening metrics http://{}\n", config.getListen().getMetrics().cStr());
+  if (config.hasGateway())
+    fmt::print("│  gateway {}{}, for relays; issuer {}\n",
+               config.getGateway().getCertificate().size() ? "https://" : "http://",
+               config.getGateway().getListen().cStr(), config.getGateway().getIssuer().cStr());
   for (uint32_t h = 0; h < c.layout.hosts.size(); ++h)
     print_host(c, h, h + 1 == c.layout.hosts.size());
   for (const auto& note : c.layout.notes) fmt::print("note: {}\n", note);

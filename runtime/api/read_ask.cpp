@@ -1,15 +1,11 @@
 #include <algorithm>
 
+#include "runtime/api/api_labels.hpp"
 #include "runtime/api/read_fields.hpp"
 
 namespace lethe {
 
 namespace {
-
-/// Values that would tell one user's requests from another's, or let them be treated apart.
-constexpr const char* labels[] = {"user",         "priority",   "cache_salt",
-                                  "service_tier", "metadata",   "safety_identifier",
-                                  "store",        "request_id", "prompt_cache_key"};
 
 const api_field* named(std::span<const api_field> fields, json_slice key) {
   auto found = std::ranges::find_if(fields, [&](const auto& f) { return key.says(f.name); });
@@ -38,7 +34,7 @@ api_refusal read_member(const api_rules& rules, api_ask& into, json_slice key, j
   if (!field) field = named(common_fields(), key);
   if (!field) field = named(form_fields(), key);
   if (field) return field->read(into, value);
-  for (const char* label : labels)
+  for (const char* label : api_labels)
     if (key.says(label)) return read_label(rules, label);
   std::string name = shown(key);
   return wrong_param(name, "unknown parameter{}{}", name.empty() ? "" : ": ", name);

@@ -18,7 +18,7 @@ enum class call_fault : uint8_t {
   tokens,     // none is left
   exposure,   // this body was drawn for as often as may be
   busy,       // nodes refuse; nothing was answered
-  cut,        // the answer ended before its end
+  answer,     // it is not whole, or not one of a node that was asked
   cancelled,
 };
 

@@ -219,11 +219,11 @@ call_end cluster_view::read_roster(looking& l) {
                  l.now_s - until);
   if (auto end = keep({roster_before{whole->epoch, whole->capacity()}, memory_.log}); !end)
     return end;
-  l.step("roster", fmt::format("epoch {}: {} nodes, capacity {}{}", whole->epoch,
-                               whole->leaves.size(), whole->capacity(),
-                               l.state.policy.attested()
-                                   ? ""
-                                   : "; nothing attests that they are so many machines"));
+  l.step("roster",
+         fmt::format(
+             "epoch {}: {} nodes, capacity {}{}", whole->epoch, whole->leaves.size(),
+             whole->capacity(),
+             l.state.policy.attested() ? "" : "; nothing attests that they are so many machines"));
   l.state.nodes = *std::move(whole);
   l.state.good_until_s = until;
   return {};

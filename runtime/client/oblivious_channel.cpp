@@ -75,7 +75,7 @@ class answer_reading {
   call_end finish() {
     plain_.clear();
     if (auto ok = opener_.finish(plain_); !ok)
-      return {call_fault::cut, fail("the answer was cut off: {}", ok.why().text)};
+      return {call_fault::answer, fail("the answer was cut off: {}", ok.why().text)};
     if (auto end = read_on(); !end) return end;
     if (auto ok = reader_.finish(); !ok) return bad(ok);
     return {};
@@ -144,7 +144,7 @@ class relay_exchange {
       client_.took(call_, piece.size());
     }
     auto how = watcher_->how();
-    return how && *how ? reading.finish() : over(call_fault::cut);
+    return how && *how ? reading.finish() : over(call_fault::answer);
   }
   call_end refusal(const http_reply& head) {
     std::string body;

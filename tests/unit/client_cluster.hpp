@@ -99,11 +99,12 @@ class fake_cluster final : public http_handler {
   // What it saw.
   std::mutex lock;
   std::vector<std::string> bodies, paths;  // that nodes opened
+  std::vector<std::string> fields_inside;
   std::vector<size_t> sealed_sizes;
   std::vector<private_token> tokens;  // shown with requests
   std::vector<bytes> claims;
-  std::vector<std::string> fields_outside;  // of requests to the relay
-  uint32_t asked = 0;                       // sealed requests
+  std::vector<std::string> fields_outside, bodies_outside;  // of requests to the relay
+  uint32_t asked = 0;                                       // sealed requests
 
   void rotate_keys() {
     EXPECT_TRUE(keys_->rotate(now_s));
@@ -145,10 +146,12 @@ class fake_cluster final : public http_handler {
 
   void arrived(http_server& from, http_request r) override {
     std::lock_guard guard(lock);
+    const bool bought = r.head.path == "/token-request-batch";
+    if (!bought) bodies_outside.emplace_back(r.body);
     for (const auto& f : r.head.fields)
-      fields_outside.push_back(std::string(f.name) + ": " + std::string(f.value));
+      if (!bought) fields_outside.push_back(std::string(f.name) + ": " + std::string(f.value));
     if (r.head.path == ohttp_names::gateway_path) return serve_keys(from, r);
-    if (r.head.path == "/token-request-batch") return sell(from, r);
+    if (bought) return sell(from, r);
     answer_sealed(from, r);
   }
   void left(uint64_t) override {}
@@ -263,6 +266,7 @@ class fake_cluster final : public http_handler {
     ASSERT_TRUE(asked_of) << asked_of.why().text;
     bodies.emplace_back(asked_of->content());
     paths.emplace_back(asked_of->path);
+    for (const auto& f : asked_of->fields) fields_inside.emplace_back(f.name);
     auto chunks = sealed_answer(node, s, *opened, memory);
     if (cheat.answer) cheat.answer(chunks);
     if (cheat.cut_sealed) chunks.pop_back();

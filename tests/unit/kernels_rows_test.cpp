@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/places.hpp"
 #include "kernels/cpu_row.hpp"
+#include "tests/places.hpp"
 
 namespace lethe {
 namespace {

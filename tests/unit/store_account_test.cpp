@@ -148,6 +148,23 @@ TEST_F(StoreAccount, ManyThreadsDoNotPassTheQuota) {
   EXPECT_EQ(*store_->used("ann", 1), 99u);
 }
 
+TEST_F(StoreAccount, TwoProcessesDoNotPassTheQuota) {
+  add("ann", 100);
+  store_.reset();  // a child must not have it
+  pid_t child = ::fork();
+  uint32_t bought = 0;
+  auto own = account_store::open(place_);
+  for (int i = 0; own && i < 60; ++i) bought += *(*own)->charge("ann", 1, 1) == charged;
+  if (child == 0) ::_exit(int(bought));
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(bought + uint32_t(WEXITSTATUS(status)), 100u);
+  reopen();
+  EXPECT_EQ(*store_->used("ann", 1), 100u);
+  EXPECT_EQ(*store_->count(), 1u);
+}
+
 TEST(StoreChange, IsRecordedForOneDigest) {
   temporary_folder folder;
   const store_place place{folder / "changed.db"};

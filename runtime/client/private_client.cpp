@@ -1,0 +1,151 @@
+#include "runtime/client/private_client.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+
+#include "runtime/client/purchase.hpp"
+#include "runtime/crypto/random.hpp"
+#include "runtime/log/draw.hpp"
+
+namespace lethe {
+
+namespace {
+
+// A node may think for minutes before its first word.
+constexpr http_client_limits limits_there{
+    .body_bytes_max = uint64_t{1} << 30, .answer_ms = 600'000, .stall_ms = 120'000};
+constexpr uint64_t refresh_least_s = 5, refresh_most_s = 300;
+constexpr uint64_t claim_after_s = 60, stock_every_s = 300;
+constexpr auto timer_step = std::chrono::milliseconds(500);
+
+/// Half of it to one and a half times.
+uint64_t about(uint64_t seconds) { return seconds / 2 + uniform_below(seconds + 1, fill_random); }
+
+}  // namespace
+
+uint64_t steady_clock_s() {
+  using namespace std::chrono;
+  return uint64_t(duration_cast<seconds>(steady_clock::now().time_since_epoch()).count());
+}
+
+private_client::private_client(trust_file trust, client_options options,
+                               std::unique_ptr<http_client> http, std::unique_ptr<wallet> tokens)
+    : trust_(std::move(trust)),
+      options_(std::move(options)),
+      http_(std::move(http)),
+      wallet_(std::move(tokens)),
+      channel_(*http_, trust_.relays, trust_.origin) {}
+
+call_result<std::unique_ptr<private_client>> private_client::start(
+    const std::filesystem::path& trust_path, client_options options) {
+  auto here = [](const error& why) { return call_end{call_fault::here, why}; };
+  auto trust = trust_file::read(trust_path);
+  if (!trust) return here(trust.why());
+  auto http = http_client::start(limits_there, {trust->authorities});
+  if (!http) return here(http.why());
+  auto tokens = wallet::open(trust->wallet);
+  if (!tokens) return here(tokens.why());
+  std::unique_ptr<private_client> made(new private_client(*std::move(trust), std::move(options),
+                                                          *std::move(http), *std::move(tokens)));
+  auto view = cluster_view::open(made->trust_, made->channel_);
+  if (!view) return call_end{call_fault::trust, view.why()};
+  made->view_ = *std::move(view);
+  if (auto end = made->refresh({}); !end) return end;
+  if (made->options_.on_a_timer)
+    made->timer_ =
+        std::jthread([c = made.get()](std::stop_token stop) { c->run(std::move(stop)); });
+  return made;
+}
+
+call_parts private_client::parts() {
+  return {*view_,
+          channel_,
+          *wallet_,
+          exposure_,
+          options_.now_s,
+          options_.steady_s,
+          options_.redraw_wait_ms};
+}
+
+private_client::numbers private_client::count() const {
+  const auto has = wallet_->count();
+  auto state = view_->at(options_.now_s());
+  return {has.tokens, has.open, state ? (*state)->policy.token_batch : 0};
+}
+
+call_result<size_t> private_client::buy() {
+  auto state = view_->at(options_.now_s());
+  if (!state) return state.end;
+  return buy_batch(*http_, trust_, **state, *wallet_, options_.now_s());
+}
+
+private_client::claims private_client::claim_pending(std::stop_token stop) {
+  claims done;
+  for (const hash32& nonce : wallet_->claimable()) {
+    auto end = claim_change(parts(), nonce, stop);
+    if (end)
+      ++done.changed;
+    else if (end.fault == call_fault::tokens)
+      ++done.none_due;
+    else if (end.fault == call_fault::busy)
+      ++done.later;
+    else if (!done.why)
+      done.why = end.why;
+    if (stop.stop_requested()) break;
+  }
+  return done;
+}
+
+/// What a retired key signed is of no use: nobody redeems or changes it.
+call_end private_client::refresh(std::stop_token stop) {
+  auto state = view_->refresh(options_.now_s(), std::move(stop));
+  const uint64_t age = state ? (*state)->policy.roster_age_max_s : 0;
+  refresh_at_ = options_.steady_s() + about(std::clamp(age / 6, refresh_least_s, refresh_most_s));
+  if (!state) return state.end;
+  std::vector<hash32> live;
+  for (const auto& key : (*state)->issuer.keys) live.push_back(sha256({key.key}));
+  auto dropped = wallet_->retire(live);
+  return dropped ? call_end() : call_end{call_fault::here, dropped.why()};
+}
+
+/// What fails here is tried again; whoever calls meanwhile is told why it fails.
+void private_client::run(std::stop_token stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  stock_at_ = options_.steady_s() + about(refresh_least_s);
+  while (true) {
+    {
+      std::unique_lock lock(mutex);
+      never.wait_for(lock, stop, timer_step, [] { return false; });
+    }
+    if (stop.stop_requested()) return;
+    if (options_.steady_s() >= refresh_at_) (void)refresh(stop);
+    claim_some(stop);
+    if (options_.keeps_stocked && options_.steady_s() >= stock_at_) restock();
+  }
+}
+
+/// Each at a time of its own, some time after its request failed.
+void private_client::claim_some(std::stop_token stop) {
+  const uint64_t now = options_.steady_s();
+  std::map<hash32, uint64_t> still;
+  for (const hash32& nonce : wallet_->claimable()) {
+    auto known = claim_at_.find(nonce);
+    uint64_t at = known == claim_at_.end() ? now + about(claim_after_s) : known->second;
+    if (now >= at && !stop.stop_requested()) {
+      (void)claim_change(parts(), nonce, stop);
+      at = now + about(claim_after_s);
+    }
+    still[nonce] = at;
+  }
+  claim_at_ = std::move(still);
+}
+
+void private_client::restock() {
+  stock_at_ = options_.steady_s() + about(stock_every_s);
+  auto has = count();
+  if (has.batch > 0 && has.tokens < has.batch) (void)buy();
+}
+
+}  // namespace lethe

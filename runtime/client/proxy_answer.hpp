@@ -1,0 +1,59 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+
+#include "runtime/api/api_error.hpp"
+#include "runtime/client/private_call.hpp"
+#include "runtime/client/wiping_memory.hpp"
+#include "runtime/http/http_server.hpp"
+
+namespace lethe {
+
+/// What an application's client library understands of it. It repeats by itself what may be
+/// repeated, and nothing else.
+api_error to_api_error(const call_end& end);
+
+/// A body without the parameters that tell one user from another. Refuses what is no JSON object.
+result<std::pmr::string> without_labels(std::string_view body, std::pmr::memory_resource* memory);
+
+/// One answer on its way from a node to an application. A stream goes on as it comes, but its
+/// end mark waits for the node's receipt; any other answer waits as a whole.
+class proxy_answer final : public inner_sink {
+ public:
+  /// At most that much is written and not with the network.
+  static constexpr size_t window_bytes = size_t{256} << 10;
+  static constexpr size_t whole_bytes_max = size_t{64} << 20;
+
+  proxy_answer(http_server& to, uint64_t id) : to_(to), id_(id), held_(&memory_) {}
+
+  // On the caller's thread:
+  bool head(uint32_t status, std::span<const bhttp_field> fields) override;
+  bool content(std::string_view piece) override;
+  void end(const call_end& how);
+
+  // On the server's:
+  void drained(size_t bytes);
+  void leave();
+
+  std::stop_token stop() const { return stop_.get_token(); }
+
+ private:
+  bool stream(std::string_view piece);
+  bool write(std::string_view piece);
+  void fail(const call_end& how);
+
+  http_server& to_;
+  const uint64_t id_;
+  std::stop_source stop_;
+  wiping_memory memory_;
+  std::pmr::string held_;  // not yet written
+  http_answer head_;
+  bool streams_ = false, too_large_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t undrained_ = 0;
+};
+
+}  // namespace lethe

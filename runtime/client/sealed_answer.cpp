@@ -1,0 +1,54 @@
+#include "runtime/client/sealed_answer.hpp"
+
+#include "runtime/gateway/sealed_names.hpp"
+
+namespace lethe {
+
+namespace {
+
+change_word change_of(std::string_view value) {
+  if (value == sealed_names::due) return change_word::due;
+  return value == sealed_names::none ? change_word::none : change_word::absent;
+}
+
+}  // namespace
+
+bool sealed_answer::head(uint32_t status, std::span<const bhttp_field> fields) {
+  gateway_refusal refusal{.status = status};
+  bool sealed = false;
+  for (const auto& f : fields) {
+    if (f.name == "content-type") sealed = f.value == sealed_names::response;
+    if (f.name == sealed_names::change_field) refusal.change = change_of(f.value);
+    if (f.name == sealed_names::refusal_field) refusal.node_refusal = f.value;
+    if (f.name == "www-authenticate") refusal.challenge = f.value;
+  }
+  if (status == 200 && sealed) return true;
+  if (status == 200) return bad(fail("gateway: what it answers is no sealed answer"));
+  refusal_ = std::move(refusal);
+  return true;
+}
+
+bool sealed_answer::bad(const result<void>& what) {
+  why_ = what.why();
+  return false;
+}
+
+bool sealed_answer::content(std::string_view piece) {
+  if (refusal_) return true;  // its words are for people, and nobody's but the gateway's
+  plain_.clear();
+  content_.clear();
+  if (auto ok = opener_.push(as_bytes(piece), plain_); !ok) return bad(ok);
+  if (auto ok = reader_.feed(plain_, content_); !ok) return bad(ok);
+  if (reader_.has_head() && !std::exchange(began_, true))
+    if (!to_.head(reader_.status(), reader_.fields())) return false;
+  return content_.empty() || to_.content(content_);
+}
+
+result<receipt> sealed_answer::finish() {
+  auto proof = opener_.finish();
+  if (!proof) return proof;
+  if (auto ok = reader_.finish(); !ok) return ok.why();
+  return proof;
+}
+
+}  // namespace lethe

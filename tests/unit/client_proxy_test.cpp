@@ -1,0 +1,215 @@
+// OpenAI's API on this machine, in front of a private client.
+#include <latch>
+
+#include "runtime/client/local_proxy.hpp"
+#include "runtime/client/proxy_answer.hpp"
+#include "tests/unit/client_cluster.hpp"
+#include "tests/unit/http_peers.hpp"
+
+namespace lethe {
+namespace {
+
+using namespace test;
+using std::chrono::milliseconds;
+
+template <class Holds>
+bool comes_true(Holds holds) {
+  for (int i = 0; i < 1000 && !holds(); ++i) std::this_thread::sleep_for(milliseconds(20));
+  return holds();
+}
+
+struct ClientProxy : ::testing::Test {
+  fake_cluster cluster;
+  client_home home{cluster};
+  std::atomic<uint64_t> steady{1000};
+  std::unique_ptr<private_client> client = start({});
+  std::unique_ptr<local_proxy> proxy = serve();
+  std::unique_ptr<http_client> http = *http_client::start({}, {});
+
+  std::unique_ptr<private_client> start(client_options o, bool buys = true) {
+    o.now_s = [this] { return cluster.now_s; };
+    o.steady_s = [this] { return steady.load(); };
+    o.redraw_wait_ms = 0;
+    auto made = private_client::start(home.file(), o);
+    EXPECT_TRUE(made) << made.end.why.text;
+    EXPECT_TRUE(!buys || (*made)->buy());
+    return std::move(*made);
+  }
+  std::unique_ptr<local_proxy> serve(uint32_t calls_max = 4) {
+    auto made = local_proxy::start(*client, "127.0.0.1:0", calls_max);
+    EXPECT_TRUE(made) << made.why().text;
+    return *std::move(made);
+  }
+  http_call call_of(std::string body, std::string path = "/v1/chat/completions") {
+    auto to = *read_url("http://" + proxy->bound()[0].address);
+    return {.to = to.first, .method = "POST", .path = path, .body = std::move(body)};
+  }
+  http_whole ask(http_call call) {
+    auto got = ask_whole(*http, std::move(call));
+    EXPECT_TRUE(got) << got.why().text;
+    return got ? *std::move(got) : http_whole{};
+  }
+  http_whole ask(std::string body) { return ask(call_of(std::move(body))); }
+};
+
+TEST_F(ClientProxy, PassesACallOnAndItsAnswerBack) {
+  auto got = ask(R"({"model":"m","messages":[{"role":"user","content":"hello"}]})");
+  EXPECT_EQ(got.head.status, 200);
+  EXPECT_EQ(got.head.field("content-type"), "application/json");
+  EXPECT_EQ(got.body, "{\"id\":\"1\"}");
+  EXPECT_EQ(cluster.bodies[0], R"({"model":"m","messages":[{"role":"user","content":"hello"}]})");
+  ask(call_of("{\"prompt\":\"x\"}", "/v1/completions"));
+  EXPECT_EQ(cluster.paths[1], "/v1/completions");
+}
+
+TEST_F(ClientProxy, NothingOfTheApplicationLeavesButTheBody) {
+  auto call = call_of(R"({"user":"alice","model":"m","metadata":{"a":[1]},"store":true,"n":1})");
+  call.fields = {{"Authorization", "Bearer sk-application"},
+                 {"User-Agent", "some-sdk/1.2"},
+                 {"X-Stainless-Os", "Linux"},
+                 {"OpenAI-Organization", "org"}};
+  EXPECT_EQ(ask(std::move(call)).head.status, 200);
+  EXPECT_EQ(cluster.bodies[0], R"({"model":"m","n":1})");
+  EXPECT_EQ(cluster.fields_inside, std::vector<std::string>{"content-type"});
+  for (const auto& f : cluster.fields_outside) {
+    EXPECT_EQ(f.find("sk-application"), std::string::npos);
+    EXPECT_EQ(f.find("some-sdk"), std::string::npos);
+    EXPECT_EQ(f.find("Linux"), std::string::npos);
+  }
+}
+
+TEST_F(ClientProxy, AStreamEndsWithItsMarkOnlyIfItIsProven) {
+  cluster.says = {.type = "text/event-stream",
+                  .pieces = {"data: {\"a\":1}\n\n", "data: {\"b\":2}\n\nda", "ta: [DONE]\n", "\n"}};
+  auto got = ask("{\"stream\":true}");
+  EXPECT_EQ(got.head.field("content-type"), "text/event-stream");
+  EXPECT_EQ(got.body, "data: {\"a\":1}\n\ndata: {\"b\":2}\n\ndata: [DONE]\n\n");
+  cluster.cheat.receipt_says = [](receipt& r) { r.epoch += 1; };
+  got = ask("{\"stream\":true,\"n\":2}");
+  EXPECT_TRUE(got.body.starts_with("data: {\"a\":1}\n\ndata: {\"b\":2}\n\ndata: {\"error\":"));
+  EXPECT_EQ(got.body.find("[DONE]"), std::string::npos) << got.body;
+  EXPECT_NE(got.body.find("answer_broken"), std::string::npos) << got.body;
+}
+
+TEST_F(ClientProxy, AnAnswerThatIsNotProvenIsNone) {
+  cluster.cheat.receipt_says = [](receipt& r) { r.epoch += 1; };
+  auto got = ask("{}");
+  EXPECT_EQ(got.head.status, 502);
+  EXPECT_NE(got.body.find("\"code\":\"answer_broken\""), std::string::npos) << got.body;
+  EXPECT_EQ(got.body.find("\"id\""), std::string::npos);
+}
+
+TEST_F(ClientProxy, ErrorsAreOnesThatLibrariesUnderstand) {
+  cluster.refuse = [](const inner_sealed&, const node_key&) {
+    return inner_problem{503, "not ready", change_word::due};
+  };
+  auto got = ask("{\"a\":1}");
+  EXPECT_EQ(got.head.status, 503);
+  EXPECT_NE(got.body.find("\"code\":\"cluster_busy\""), std::string::npos) << got.body;
+  got = ask("{\"a\":1}");  // what a library repeats by itself
+  EXPECT_EQ(got.head.status, 400);
+  EXPECT_NE(got.body.find("\"code\":\"exposure_spent\""), std::string::npos) << got.body;
+  got = ask("{\"b\":1}");
+  EXPECT_EQ(ask("{\"c\":1}").head.status, 402);  // 8 tokens: three, three, two
+  got = ask("{\"d\":1}");
+  EXPECT_EQ(got.head.status, 402);
+  EXPECT_NE(got.body.find("\"code\":\"no_tokens\""), std::string::npos) << got.body;
+  EXPECT_EQ(to_api_error(fault(call_fault::relay, "x")).status, 502);
+  EXPECT_EQ(to_api_error(fault(call_fault::trust, "x")).status, 403);
+  EXPECT_EQ(ask("{\"e\":").head.status, 400);
+  EXPECT_EQ(ask("[]").head.status, 400);
+  EXPECT_EQ(ask("{\"x\":\"" + std::string(20'000, 'x') + "\"}").head.status, 413);
+}
+
+TEST_F(ClientProxy, ListsTheModelsOfTheRoster) {
+  auto call = call_of("", "/v1/models");
+  call.method = "GET";
+  auto got = ask(std::move(call));
+  EXPECT_EQ(got.body,
+            R"({"object":"list","data":[{"id":"ember-nano/cpu","object":"model","created":0,)"
+            R"("owned_by":"lethe"}]})");
+}
+
+TEST_F(ClientProxy, ServesThisMachinesProgramsOnly) {
+  EXPECT_FALSE(local_proxy::start(*client, "0.0.0.0:0"));
+  EXPECT_FALSE(local_proxy::start(*client, "not an address"));
+  auto call = call_of("{}");
+  call.fields = {{"Origin", "https://page.example"}};
+  EXPECT_EQ(ask(call).head.status, 403);
+  http_test::client stranger(proxy->bound()[0].address);
+  EXPECT_EQ(stranger
+                .ask("POST /v1/completions HTTP/1.1\r\nHost: evil.example:80\r\n"
+                     "Content-Length: 2\r\n\r\n{}")
+                .status,
+            403);
+  EXPECT_EQ(ask(call_of("{}", "/v1/embeddings")).head.status, 404);
+  call = call_of("{}");
+  call.method = "PUT";
+  EXPECT_EQ(ask(call).head.status, 405);
+  EXPECT_EQ(cluster.asked, 0u);
+  EXPECT_EQ(ask("{}").head.status, 200);
+}
+
+TEST_F(ClientProxy, TakesInNoMoreThanItCanAnswer) {
+  proxy = serve(1);
+  std::latch go(1);
+  cluster.refuse = [&](const inner_sealed&, const node_key&) -> std::optional<inner_problem> {
+    go.wait();
+    return {};
+  };
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0}, busy{0};
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&, i] {
+      auto got = ask("{\"n\":" + std::to_string(i) + "}");
+      if (got.head.status == 200)
+        ++good;
+      else if (++busy == 6)
+        go.count_down();
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_GE(good, 1);  // one that runs, and one that waits if the first runs already
+  EXPECT_LE(good, 2);
+}
+
+TEST_F(ClientProxy, BuysOnATimerAndNotForACall) {
+  proxy.reset();
+  client.reset();
+  client = start({.keeps_stocked = true}, false);
+  EXPECT_EQ(client->count().tokens, 8u);
+  proxy = serve();
+  EXPECT_EQ(ask("{}").head.status, 200);
+  EXPECT_EQ(client->count().tokens, 7u);
+  steady += 1000;
+  EXPECT_TRUE(comes_true([&] { return client->count().tokens == 15; }));
+  steady += 1000;
+  std::this_thread::sleep_for(milliseconds(600));
+  EXPECT_EQ(client->count().tokens, 15u);  // that is enough
+}
+
+TEST_F(ClientProxy, ClaimsChangeOnATimer) {
+  cluster.refuse = [](const inner_sealed&, const node_key&) {
+    return inner_problem{503, "not ready", change_word::due};
+  };
+  EXPECT_EQ(ask("{}").head.status, 503);
+  EXPECT_EQ(client->count().open, 3u);
+  EXPECT_TRUE(comes_true([&] { return steady += 100, client->count().open == 0; }));
+  EXPECT_EQ(client->count().tokens, 8u);
+}
+
+TEST(ClientProxyBody, LosesItsLabelsAndNothingElse) {
+  auto* memory = std::pmr::get_default_resource();
+  auto is = [&](std::string_view in) {
+    auto out = without_labels(in, memory);
+    return out ? std::string(*out) : out.why().text;
+  };
+  EXPECT_EQ(is("{}"), "{}");
+  EXPECT_EQ(is(R"({ "a" : "\u0041\"" , "user":"x", "b":[ {"user":1} ] })"),
+            R"({"a":"\u0041\"","b":[ {"user":1} ]})");
+  EXPECT_EQ(is(R"({"us\u0065r":"x"})"), "{}");
+  EXPECT_EQ(is("[]"), "the body is no JSON object");
+  EXPECT_TRUE(is("{").starts_with("the body is no JSON"));
+}
+
+}  // namespace
+}  // namespace lethe
