@@ -15,16 +15,25 @@ function command(...args) {
 }
 
 export class PrivatePath {
+  #parts = [];
   static async up() {
     const p = new PrivatePath();
     p.folder = folder();
     p.name = `private-${process.pid}-${++paths}`;
-    p.issuer = await p.#program('issuer', ['issuer'], `
+    await p.#start().catch(async (why) => {
+      await p.down();
+      throw why;
+    });
+    return p;
+  }
+
+  async #start() {
+    this.issuer = await this.#program('issuer', ['issuer'], `
 [issuer]
 listen = "127.0.0.1:0"
 folder = "issuer"
 secret = "gateway.secret"`);
-    p.cluster = await p.#program('cluster', ['gateway', 'metrics'], `
+    this.cluster = await this.#program('cluster', ['gateway', 'metrics'], `
 [model]
 path = "${ember}"
 [listen]
@@ -32,19 +41,19 @@ metrics = "127.0.0.1:0"
 [gateway]
 listen = "127.0.0.1:0"
 folder = "gateway"
-issuer = "${p.issuer.issuer}"
+issuer = "${this.issuer.issuer}"
 issuer_secret = "gateway.secret"`);
-    p.relay = await p.#program('relay', ['relay'], `
+    this.relay = await this.#program('relay', ['relay'], `
 [relay]
 listen = "127.0.0.1:0"
-gateway = "${p.cluster.gateway}/"`);
-    p.trust = parse(command('keys', 'public', p.cluster.file, '--relay', p.relay.relay));
-    await until(() => p.#published(), `a roster is published\n${p.cluster.said}`, 60);
-    return p;
+gateway = "${this.cluster.gateway}/"`);
+    this.trust = parse(command('keys', 'public', this.cluster.file, '--relay', this.relay.relay));
+    await until(() => this.#published(), 'a roster is published', 60)
+      .catch((why) => { throw new Error(`${why}\n${this.cluster.said}`); });
   }
 
   async #program(role, listeners, toml) {
-    const made = new Program();
+    const made = this.#parts[this.#parts.push(new Program()) - 1];
     made.file = join(this.folder, `${role}.toml`);
     const name = role === 'cluster' ? this.name : `${this.name}-${role}`;
     writeFileSync(made.file, `name = "${name}"${toml}\n`);
@@ -68,15 +77,9 @@ gateway = "${p.cluster.gateway}/"`);
   client(name, quota = 1000) {
     return new PrivateClient({ trust: this.trust, secret: this.account(name, quota) });
   }
-  /// What the gateway counted.
-  counts() {
-    const status = JSON.parse(command('status', '--json', this.cluster.file));
-    return status;
-  }
-
   async down() {
     const ends = [];
-    for (const part of [this.relay, this.cluster, this.issuer]) ends.push(await part.end());
+    for (const part of this.#parts.reverse()) if (part.child) ends.push(await part.end());
     rmSync(this.folder, { recursive: true });
     return ends;
   }

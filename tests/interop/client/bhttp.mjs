@@ -1,7 +1,7 @@
 // Binary HTTP (RFC 9292): bhttp-js writes requests; what it can't do, reading answers as they come,
 // is here.
 import { BHttpEncoder } from 'bhttp-js';
-import { Pull, concat, textOf } from './bytes.mjs';
+import { Pull, concat, piecesIn, textOf } from './bytes.mjs';
 
 /// A request to `path` of the gateway or node that is called `authority`.
 export async function encodeRequest(authority, path, { method = 'GET', headers = {}, body } = {}) {
@@ -21,23 +21,19 @@ const sectionBytesMax = 64 << 10;
 async function readFields(in_, known) {
   const headers = new Headers();
   if (await in_.ended()) return headers;
-  const line = async (name, value) => headers.append(textOf(await name), textOf(await value));
+  const sized = async (from) => textOf(await from.take(await from.varint()));
   const length = await in_.varint();
   if (length > sectionBytesMax) throw new Error(`bhttp: a section of ${length} bytes`);
   if (known) {
-    const bytes = await in_.take(length);
-    const section = new Pull([bytes], 'bhttp');
-    while (!await section.ended())
-      await line(await section.take(await section.varint()),
-        await section.take(await section.varint()));
+    const section = new Pull(piecesIn([await in_.take(length)]), 'bhttp');
+    while (!await section.ended()) headers.append(await sized(section), await sized(section));
     return headers;
   }
   let left = sectionBytesMax;
-  for (let name = length; name > 0; name = await in_.varint()) {
-    const key = await in_.take(name);
-    const value = await in_.take(await in_.varint());
-    if ((left -= key.length + value.length) < 0) throw new Error('bhttp: too many fields');
-    await line(key, value);
+  for (let bytes = length; bytes > 0; bytes = await in_.varint()) {
+    const name = textOf(await in_.take(bytes)), value = await sized(in_);
+    if ((left -= name.length + value.length) < 0) throw new Error('bhttp: too many fields');
+    headers.append(name, value);
   }
   return headers;
 }

@@ -78,6 +78,8 @@ export class Reader {
   }
 }
 
+export async function* piecesIn(list) { yield* list; }
+
 /// The pieces of a fetch's body, in browsers, too.
 export async function* piecesOf(stream) {
   const reader = stream.getReader();

@@ -1,5 +1,5 @@
 // One call of the private path: keys, log, roster, draw, token, seal, relay, answer, receipt.
-import { base64 } from 'rfc4648';
+import { base64, base64url } from 'rfc4648';
 import { equal, piecesOf, textOf, utf8 } from './bytes.mjs';
 import { encodeRequest, gather, openResponse, pad } from './bhttp.mjs';
 import { LogReader, readNoteKey } from './log.mjs';
@@ -149,7 +149,6 @@ export class PrivateClient {
       key: tokens.keyToUse(directory) }));
   }
   get tokensLeft() { return this.#wallet.length; }
-  put(token) { this.#wallet.push(token); }
 
   /// In random order.
   take() {
@@ -158,16 +157,16 @@ export class PrivateClient {
     return this.#wallet.splice(at, 1)[0];
   }
 
-  /// Seals a body to freshly drawn nodes, with a token of the wallet.
-  async seal(path, body) {
+  /// Seals a body to freshly drawn nodes.
+  async seal(path, body, token = this.take()) {
     const { policy, roster, challenge, directory } = await this.view();
     const nodes = drawNodes(roster, policy.candidates);
     const message = pad(await encodeRequest(this.trust.origin, path, {
       method: 'POST', headers: { 'content-type': 'application/json' },
       body: utf8(JSON.stringify(body)) }), policy.request_buckets);
-    const token = this.take();
     const sealed = await sealToNodes(message, nodes, roster.epoch, token.serialize());
-    return { ...sealed, nodes, token, change: await tokens.ask(challenge, tokens.keyToUse(directory)) };
+    const change = await tokens.ask(challenge, tokens.keyToUse(directory));
+    return { ...sealed, nodes, token, change };
   }
 
   /// What goes to the gateway; `more` headers are for tests.
@@ -195,12 +194,12 @@ export class PrivateClient {
   }
 
   async #checkRefusal(signed, { nodes, binding }) {
-    const bytes = base64.parse(signed.replaceAll('-', '+').replaceAll('_', '/'), { loose: true });
+    const bytes = base64url.parse(signed, { loose: true });
     const checks = nodes.map((node) => verifyRefusal(bytes, node.sigpk, binding));
     await Promise.any(checks).catch(() => { throw new Error('refusal: no node asked signed it'); });
   }
 
-  /// Change for a token whose request failed.
+  /// Change for a token whose request failed, into the wallet.
   async claim({ token, change }) {
     const { config } = await this.view();
     const body = new Uint8Array([...token.serialize(), ...change.bytes]);
@@ -209,7 +208,7 @@ export class PrivateClient {
     const { status, headers, content } = await this.send(config, request);
     const bytes = await gather(content);
     if (status !== 200) throw new Refused(status, headers, textOf(bytes));
-    this.put(await change.finish(bytes));
+    this.#wallet.push(await change.finish(bytes));
   }
 
   /// A whole chat completion, and its receipt.
