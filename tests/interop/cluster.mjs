@@ -105,6 +105,15 @@ export class Cluster extends Program {
   }
 }
 
+/// `lethe ARGUMENTS`, while this process goes on serving it.
+export function letheMeanwhile(...args) {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const ran = { stdout: '', stderr: '' };
+  for (const from of ['stdout', 'stderr'])
+    child[from].on('data', (text) => { ran[from] += text; });
+  return new Promise((done) => { child.on('close', (status) => done({ ...ran, status })); });
+}
+
 /// `lethe ARGUMENTS`, to its end.
 export function lethe(...args) {
   return spawnSync(program, args, { encoding: 'utf8' });

@@ -1,6 +1,8 @@
 // The other end of the client's bytes, for vectors: a node, a log, a witness and an identity.
 import { base64, base64url } from 'rfc4648';
-import { be, concat, hex, piecesIn, sha256, sized, unhex, utf8, varint } from './client/bytes.mjs';
+import {
+  be, concat, equal, hex, piecesIn, sha256, sized, unhex, utf8, varint,
+} from './client/bytes.mjs';
 import { ChunkKeys, cutChunks, sealChunks } from './client/chunks.mjs';
 import { suiteBytes, suiteOf } from './client/ohttp.mjs';
 import {
@@ -33,10 +35,10 @@ export async function nodeOf(sealPrivate, signPrivate) {
 /// What a node has of a request that opened: {plain, secret, enc, requestHash, binding}.
 export async function openAtNode(node, message, token) {
   const { epoch, entries, chunks } = readSealed(message);
-  const tokenHash = await sha256(token), entry = entries.find((e) => String(e.id) === String(node.id));
+  const tokenHash = await sha256(token), entry = entries.find((e) => equal(e.id, node.id));
   const binding = await bindingOf(suite, epoch, entries, tokenHash);
   const context = await suiteOf(suite).hpke.createRecipientContext(
-    { recipientKey: node.key, enc: entry.enc.slice().buffer, info: sealInfo(suite, epoch, node.id) });
+    { recipientKey: node.key, enc: entry.enc.buffer, info: sealInfo(suite, epoch, node.id) });
   const cek = await context.open(entry.wrapped, await wrapAad(binding, chunks));
   const keys = await ChunkKeys.from(cek, binding, 16), parts = [];
   for await (const [bytes, last] of cutChunks(piecesIn([chunks]), 0, 'sealed request'))

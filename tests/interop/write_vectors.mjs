@@ -55,7 +55,7 @@ async function writtenRoster(seeded) {
 
 async function writtenLog(seeded) {
   const log = await noteSigner('log.js', 1, seeded(30)), tree = new Frontier();
-  const witnesses = [await noteSigner('w-0', 4, seeded(31)), await noteSigner('w-1', 4, seeded(32))];
+  const witnesses = await Promise.all([0, 1].map((n) => noteSigner(`w-${n}`, 4, seeded(31 + n))));
   const entries = ['release', 'policy', 'roster', 'ohttp-keys', 'issuer-keys'].map(
     (kind) => entryBytes({ kind, epoch: 1, payload: utf8('x') }));
   for (const e of entries) await tree.append(await leafHash(e));

@@ -70,7 +70,7 @@ export class PrivateClient {
   #log = null;
   #view = null;
   #wallet = [];
-  /// `trust`: what `lethe keys public` prints, as an object. `secret`: the account's, of the issuer.
+  /// `trust`: what `lethe keys public` prints, as an object. `secret`: the account's at the issuer.
   constructor({ trust, secret }) {
     this.trust = trust;
     this.secret = secret;
@@ -183,7 +183,8 @@ export class PrivateClient {
     const sealed = await this.seal(path, body);
     const answer = await this.send(config, await this.outer(sealed), chunked);
     if (answer.status !== 200) throw await this.#refused(answer, sealed);
-    return new Answer(await openResponse(sealed.answer.open(answer.content)), sealed.answer, release);
+    const opened = await openResponse(sealed.answer.open(answer.content));
+    return new Answer(opened, sealed.answer, release);
   }
 
   async #refused({ status, headers, content }, sealed) {

@@ -34,7 +34,8 @@ const signatureBy = (note, key) =>
   note.signatures.find((s) => s.name === key.name && equal(s.keyId, key.keyId));
 
 /// The log's signature and enough witnesses' (`trust`: {log, witnesses, quorum}, keys as they are
-/// read); gives the times of the cosignatures, rising. A wrong signature by a known key refuses all.
+/// read); gives the times of the cosignatures, rising. A wrong signature by a known key refuses
+/// all.
 export async function verifyNote(note, { log, witnesses, quorum }) {
   if (log.algorithm !== note01 || witnesses.some((w) => w.algorithm !== cosignature04))
     throw new Error('log: a key of the wrong algorithm');
@@ -72,7 +73,9 @@ export const nodeHash = (left, right) => sha256(be(1, 1), left, right);
 export class Frontier {
   size = 0;
   subtrees = [];
-  copy() { return Object.assign(new Frontier(), { size: this.size, subtrees: [...this.subtrees] }); }
+  copy() {
+    return Object.assign(new Frontier(), { size: this.size, subtrees: [...this.subtrees] });
+  }
   async append(leaf) {
     let hash = leaf;
     for (let bits = this.size++; bits % 2 === 1; bits = Math.floor(bits / 2))
@@ -125,8 +128,8 @@ function takeEntry(newest, entry) {
   newest[entry.kind] = entry;
 }
 
-/// Reads a log whole, and later what was added. `fetchPage(path)` gives bytes. Nothing is remembered
-/// of a read that was refused.
+/// Reads a log whole, and later what was added. `fetchPage(path)` gives bytes. Nothing is
+/// remembered of a read that was refused.
 export class LogReader {
   #tree = new Frontier();
   #note = null;

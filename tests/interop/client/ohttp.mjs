@@ -72,8 +72,8 @@ export const chunked = {
   requestLabel: 'message/bhttp chunked request', responseLabel: 'message/bhttp chunked response',
 };
 
-/// Seals a binary HTTP request. Gives `body` and its `type`, and what opens the answer: `open` as it
-/// comes, for either form.
+/// Seals a binary HTTP request. Gives `body` and its `type`, and what opens the answer: `open` as
+/// it comes, for either form.
 export async function sealRequest(config, plain, form = whole) {
   const suite = config.suites[0], head = headOf(config);
   const { keyBytes } = suiteOf(suite);

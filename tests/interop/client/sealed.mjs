@@ -26,9 +26,9 @@ export function readSealed(message) {
   if (in_.number(1) !== version) throw new Error('sealed request: another version');
   const suite = { kem: in_.number(2), kdf: in_.number(2), aead: in_.number(2) };
   const { publicBytes, keyBytes } = suiteOf(suite);
-  const epoch = in_.number(4), entries = [];
-  for (let left = in_.number(1); left > 0; --left)
-    entries.push({ id: in_.take(32), enc: in_.take(publicBytes), wrapped: in_.take(keyBytes + 16) });
+  const epoch = in_.number(4), count = in_.number(1);
+  const entries = Array.from({ length: count }, () => (
+    { id: in_.take(32), enc: in_.take(publicBytes), wrapped: in_.take(keyBytes + 16) }));
   return { suite, epoch, entries, chunks: in_.rest() };
 }
 

@@ -1,4 +1,4 @@
-// Tokens (docs/PROTOCOL.md, section 7), by Privacy Pass's own client: type 2, one by one or a batch.
+// Tokens (docs/PROTOCOL.md, section 7), by privacypass-ts: type 2, one by one or a batch.
 import {
   AuthorizationHeader, MediaType, TokenChallenge, genericBatched, publicVerif, sendTokenRequest,
 } from '@cloudflare/privacypass-ts';
