@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
   lethe::add_tokens(app, exit_code);
   lethe::add_fetch(app, exit_code);
   lethe::add_chat(app, exit_code);
+  lethe::add_proxy(app, exit_code);
   lethe::add_engine_process(app, exit_code);
   try {
     app.parse(argc, argv);
