@@ -26,7 +26,34 @@ export async function until(good, what, seconds = 30) {
   throw new Error(`not within ${seconds} s: ${what}`);
 }
 
-export class Cluster {
+/// `lethe up FILE`, as a process of its own. Its listeners' URLs are members, by role.
+export class Program {
+  async start(roles) {
+    this.child = spawn(program, ['up', this.file], { stdio: ['ignore', 'pipe', 'pipe'] });
+    process.on('exit', () => this.over || this.child.kill('SIGKILL'));
+    this.said = '';
+    this.child.stderr.on('data', (text) => { this.said += text; });
+    this.exit = new Promise((done) => {
+      this.child.on('close', (code, signal) => { this.over = true; done({ code, signal }); });
+    });
+    createInterface({ input: this.child.stdout }).on('line', (line) => {
+      const [word, role, url] = line.split(' ');
+      if (word === 'listening') this[role] = url;
+    });
+    const listens = () => {
+      if (this.over) throw new Error(`lethe up ended:\n${this.said}`);
+      return roles.every((role) => this[role]);
+    };
+    await until(listens, `${roles} listen`, 60);
+  }
+
+  async end() {
+    if (!this.over) this.child.kill('SIGTERM');
+    return this.exit;
+  }
+}
+
+export class Cluster extends Program {
   /// `toml` follows the listeners: further tables. `keys`: the texts of the key file.
   static async up({ model = tiny, toml = '', keys } = {}) {
     const c = new Cluster();
@@ -47,23 +74,12 @@ export class Cluster {
   }
 
   async start() {
-    this.child = spawn(program, ['up', this.file], { stdio: ['ignore', 'pipe', 'pipe'] });
-    process.on('exit', () => this.over || this.child.kill('SIGKILL'));
-    this.said = '';
-    this.child.stderr.on('data', (text) => { this.said += text; });
-    this.exit = new Promise((done) => {
-      this.child.on('close', (code, signal) => { this.over = true; done({ code, signal }); });
-    });
-    createInterface({ input: this.child.stdout }).on('line', (line) => {
-      const [word, role, url] = line.split(' ');
-      if (word === 'listening') this[role] = url;
-    });
+    await super.start(['api', 'metrics']);
     const ready = async () => {
       if (this.over) throw new Error(`lethe up ended:\n${this.said}`);
-      if (!this.api || !this.metrics) return false;
       return (await fetch(`${this.metrics}/readyz`)).status === 200;
     };
-    await until(ready, `ready\n${this.said}`, 60);
+    await until(ready, 'ready', 60).catch((why) => { throw new Error(`${why}\n${this.said}`); });
   }
 
   /// The official client. Without retries of its own unless asked: tests see what the server says.
@@ -83,11 +99,19 @@ export class Cluster {
   }
 
   async down() {
-    if (!this.over) this.child.kill('SIGTERM');
-    const how = await this.exit;
+    const how = await this.end();
     rmSync(this.folder, { recursive: true });
     return how;
   }
+}
+
+/// `lethe ARGUMENTS`, while this process goes on serving it.
+export function letheMeanwhile(...args) {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const ran = { stdout: '', stderr: '' };
+  for (const from of ['stdout', 'stderr'])
+    child[from].on('data', (text) => { ran[from] += text; });
+  return new Promise((done) => { child.on('close', (status) => done({ ...ran, status })); });
 }
 
 /// `lethe ARGUMENTS`, to its end.

@@ -1,0 +1,106 @@
+// What the client refuses though every signature and seal in it is good.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { be, concat, order, piecesIn, sized, utf8 } from './client/bytes.mjs';
+import { gather } from './client/bhttp.mjs';
+import { checkRoster, readRoster, rootOf, verifyRoster } from './client/roster.mjs';
+import { NodeAnswer, sealToNodes, verifyReceipt, verifyRefusal } from './client/sealed.mjs';
+import {
+  nodeOf, openAtNode, sealAnswer, signLeaf, signReceipt, signRefusal, signer,
+} from './other_side.mjs';
+
+const t0 = 1_800_000_000, epoch = 3, token = new Uint8Array(354).fill(1);
+const seeded = (seed) => new Uint8Array(32).fill(seed);
+const nodes = await Promise.all([1, 3].map((seed) => nodeOf(seeded(seed), seeded(seed + 1))));
+const release = seeded(9);
+
+async function answered(by, as, more = {}) {
+  const { message, answer } = await sealToNodes(utf8('asked'), nodes, epoch, token);
+  const opened = await openAtNode(by, message, token);
+  const receipt = await signReceipt(as, { ...opened, release, arenas: 1, bytesWiped: 5, ...more });
+  const content = await sealAnswer(as, opened, [utf8('said')], receipt);
+  return { answer, said: () => gather(answer.open(piecesIn([content]))) };
+}
+
+test('an answer names the node that sealed it', async () => {
+  for (const node of nodes) {
+    const { answer, said } = await answered(node, node);
+    assert.deepEqual(await said(), utf8('said'));
+    assert.equal(answer.node.id, node.id);
+  }
+  const { said } = await answered(nodes[0], nodes[1]);
+  await assert.rejects(said(), /not the one that sealed it/);
+});
+
+test('an answer has a chunk before its receipt, and a node that was asked', async () => {
+  const { message, answer } = await sealToNodes(utf8('asked'), nodes, epoch, token);
+  const opened = await openAtNode(nodes[0], message, token);
+  const receipt = await signReceipt(nodes[0], { ...opened, release, arenas: 1, bytesWiped: 5 });
+  const empty = await sealAnswer(nodes[0], opened, [], receipt);
+  await assert.rejects(gather(answer.open(piecesIn([empty]))), /no chunk names/);
+  const other = new NodeAnswer(answer.candidates.slice(1), answer.expected);
+  const content = await sealAnswer(nodes[0], opened, [utf8('said')], receipt);
+  await assert.rejects(gather(other.open(piecesIn([content]))), /opens for none/);
+});
+
+test('a receipt is followed by zeroes alone', async () => {
+  const made = await signReceipt(nodes[0], { tokenHash: seeded(1), requestHash: seeded(2), release,
+    epoch, arenas: 1, bytesWiped: 2 ** 50 });
+  assert.equal((await verifyReceipt(made, nodes[0].sigpk)).bytesWiped, 2 ** 50);
+  await verifyReceipt(concat(made, new Uint8Array(3)), nodes[0].sigpk);
+  await assert.rejects(verifyReceipt(concat(made, be(1, 2)), nodes[0].sigpk), /follows it/);
+  await assert.rejects(verifyReceipt(made, nodes[1].sigpk), /not the node's/);
+});
+
+test('a refusal is of one request and one node', async () => {
+  const made = await signRefusal(nodes[0], { binding: seeded(5), epoch, reason: 'full' });
+  assert.deepEqual(await verifyRefusal(made, nodes[0].sigpk, seeded(5)), { epoch, reason: 'full' });
+  await assert.rejects(verifyRefusal(made, nodes[0].sigpk, seeded(6)), /another request/);
+  await assert.rejects(verifyRefusal(made, nodes[1].sigpk, seeded(5)), /not the node's/);
+});
+
+/// A roster of leaves, and what a log would say of it.
+async function logged(leaves, capacity = 100 * leaves.length) {
+  const bytes = concat(be(1, 1), be(epoch, 4), be(leaves.length, 4), ...leaves.map(sized));
+  const root = await rootOf(await readRoster(bytes));
+  const payload = concat(be(t0, 8), root, be(leaves.length, 4), be(capacity, 8));
+  return { bytes, payload, read: () => verifyRoster(bytes, { kind: 'roster', epoch, payload }) };
+}
+const identity = await signer(seeded(20));
+const leafOf = (node, more = {}) => signLeaf(node, identity,
+  { modelClass: 'ember', capacity: 100, notBefore: t0 - 5, notAfter: t0 + 5, ...more });
+
+test('a roster is of its entry, its identities and its time', async () => {
+  const sorted = [...nodes].sort((a, b) => order(a.id, b.id));
+  const leaves = await Promise.all(sorted.map((node) => leafOf(node)));
+  const good = await logged(leaves);
+  assert.equal((await good.read()).leaves.length, 2);
+  const root = good.payload.map((b, i) => b ^ (i === 20 ? 1 : 0));
+  for (const other of [{ epoch, payload: root }, { epoch: 4, payload: good.payload }])
+    await assert.rejects(verifyRoster(good.bytes, other), /not the one that is logged/);
+  await assert.rejects((await logged(leaves, 201)).read(), /not the one that is logged/);
+  await assert.rejects((await logged(leaves.reverse())).read(), /order/);
+  await assert.rejects((await logged([leaves[0], leaves[0]])).read(), /order/);
+  const forged = leaves[0].map((b, i) => b ^ (i === leaves[0].length - 1 ? 1 : 0));
+  await assert.rejects((await logged([forged])).read(), /not its identity's/);
+  for (const when of [{ notBefore: t0 + 1 }, { notAfter: t0 }])
+    await assert.rejects((await logged([await leafOf(nodes[0], when)])).read(), /not valid/);
+});
+
+test('a roster keeps to the policy', async () => {
+  const leaf = { capacity: 100, modelClass: 'ember', evidenceKind: 'none', identity: seeded(1) };
+  const roster = { epoch: 5, leaves: [leaf, { ...leaf, identity: seeded(2) }] };
+  const policy = { nodes_min: 2, classes: { ember: 100 }, evidence_kinds: ['none'],
+    share_max_permille: 500, growth_max_permille: 500 };
+  const of = (change, before) => () => checkRoster(roster, { ...policy, ...change }, before);
+  const before = (capacity, at = 4) => ({ epoch: at, leaves: [{ capacity }] });
+  of({})();
+  of({}, before(134))();
+  assert.throws(of({ nodes_min: 3 }), /too few/);
+  assert.throws(of({ classes: { ember: 99 } }), /class/);
+  assert.throws(of({ classes: {} }), /class/);
+  assert.throws(of({ evidence_kinds: ['tpm2'] }), /evidence/);
+  assert.throws(of({ share_max_permille: 499 }), /share/);
+  assert.throws(of({}, before(133)), /grew/);
+  assert.throws(of({}, before(200, 6)), /older/);
+});
