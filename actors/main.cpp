@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
   lethe::add_model(app, exit_code);
   lethe::add_config(app, exit_code);
   lethe::add_keys(app, exit_code);
+  lethe::add_log(app, exit_code);
   lethe::add_account(app, exit_code);
   lethe::add_up(app, exit_code);
   lethe::add_status(app, exit_code);

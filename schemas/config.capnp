@@ -14,7 +14,7 @@ $Cxx.namespace("lethe::schema");
 struct Config {
   name @0 :Text = "lethe" $public $help("what the cluster is called in logs and rosters");
   profile @1 :Profile = strict $help("which promises are kept: strict, session or lab");
-  model @2 :Model $help("what is served; needed unless the file is an issuer's or a relay's");
+  model @2 :Model $help("what is served; needed unless the file is an issuer's, a relay's or a witness's");
   hosts @3 :List(Host) $elements(256) $help("machines; none: this one, with all its cores");
   engines @4 :Engines $help("replicas of the model, and how each is cut");
   batching @5 :Batching $help("how requests share an engine");
@@ -26,6 +26,7 @@ struct Config {
   gateway @11 :Gateway $help("the private path: where sealed requests come in, and what is published");
   issuer @12 :Issuer $help("signs blinded tokens for accounts; in a file of its own");
   relay @13 :Relay $help("passes sealed bytes on to a gateway; in a file of its own");
+  witness @14 :Witness $help("cosigns heads of logs that only grew; in a file of its own");
 }
 
 enum Profile {
@@ -144,6 +145,8 @@ struct Gateway {
   minimumNodes @10 :UInt16 = 1 $least(1) $most(256) $help("nodes below which clients refuse a roster (logged policy)");
   issuerName @11 :Text = "issuer" $public $help("the issuer's name in tokens' challenges, as its file has it");
   redis @12 :Text $public $help("URL of a Redis that keeps spent tokens for several gateways; none: the folder");
+  witnesses @13 :List(Text) $elements(16) $public $help("\"URL KEY\" of each witness that others run; its operator has the KEY from `lethe keys public`");
+  witnessAuthorities @14 :Text $path $public $help("PEM file of who vouches for the witnesses' certificates; none: the system's");
 }
 
 struct Issuer {
@@ -164,4 +167,13 @@ struct Relay {
   certificate @3 :Text $path $public $help("PEM; none: plain HTTP, behind something that ends TLS");
   key @4 :Text $path $public $help("PEM, of the certificate");
   connections @5 :UInt32 = 1024 $least(1) $most(65536) $help("of clients at once");
+}
+
+struct Witness {
+  listen @0 :Text $public $help("ADDRESS:PORT for logs that ask for a cosignature");
+  folder @1 :Text $path $public $help("holds its key and the largest head that it saw of each log");
+  name @2 :Text = "witness" $public $help("what its signature lines are called; no two witnesses of a log have the same");
+  logs @3 :List(Text) $elements(256) $public $help("public keys of the logs that it cosigns, as `lethe keys public` of a cluster has them: NAME+ID+KEY");
+  certificate @4 :Text $path $public $help("PEM; none: plain HTTP, behind something that ends TLS");
+  key @5 :Text $path $public $help("PEM, of the certificate");
 }

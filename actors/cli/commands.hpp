@@ -11,6 +11,7 @@ void add_template(CLI::App& app, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);
 void add_config(CLI::App& app, int& exit_code);
 void add_keys(CLI::App& app, int& exit_code);
+void add_log(CLI::App& app, int& exit_code);
 void add_account(CLI::App& app, int& exit_code);
 void add_up(CLI::App& app, int& exit_code);
 void add_status(CLI::App& app, int& exit_code);

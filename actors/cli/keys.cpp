@@ -4,7 +4,9 @@
 #include "actors/cluster/open_gateway.hpp"
 #include "runtime/client/trust_file.hpp"
 #include "runtime/config/check_config.hpp"
+#include "runtime/config/check_services.hpp"
 #include "runtime/crypto/cluster_keys.hpp"
+#include "runtime/witness/witness_server.hpp"
 
 namespace lethe {
 
@@ -39,8 +41,24 @@ struct public_words {
   std::string file;
   std::vector<std::string> relays;
   std::string authorities;
-  uint32_t roster_age_s = 0;
+  std::optional<uint32_t> quorum;
 };
+
+/// The cluster's own witness first.
+std::vector<note_key> witnesses_of(const cluster_config& config, const note_key& own) {
+  std::vector<note_key> all{own};
+  for (auto text : config.get().getGateway().getWitnesses())
+    if (auto one = witness_text::parse(text.cStr())) all.push_back(std::move(one->key));
+  return all;
+}
+
+int show_witness(const cluster_config& config) {
+  auto w = config.get().getWitness();
+  auto key = keep_witness_key(config.resolve(w.getFolder().cStr()), w.getName());
+  if (!key) return refuse(key.why().text);
+  fmt::print("{}\n", key->text());
+  return 0;
+}
 
 /// What a client's trust file says of this cluster. The keys are made if they are not there yet, so
 /// that clients can be told before the first start.
@@ -48,14 +66,20 @@ int show_public(const public_words& words) {
   auto checked = check_config(words.file, machine::here());
   for (const auto& problem : checked.config.problems()) fmt::print(stderr, "{}\n", problem);
   if (!checked.good()) return refuse(words.file + ": mend it first");
+  if (checked.config.get().hasWitness()) return show_witness(checked.config);
   if (!checked.config.get().hasGateway())
-    return refuse(words.file + ": has no [gateway], so nothing is published");
+    return refuse(words.file + ": has neither [gateway] nor [witness], so nothing is published");
+  if (words.relays.empty()) return refuse("--relay is missing: a relay's URL, as clients reach it");
   auto setup = publish_setup_of(checked.config);
   auto keys = keep_public_keys(setup);
   if (!keys) return refuse(keys.why().text);
+  auto witnesses = witnesses_of(checked.config, keys->witness);
+  const auto known = uint32_t(witnesses.size());
+  if (words.quorum.value_or(0) > known)
+    return refuse(fmt::format("--quorum {}: there are {} witnesses", *words.quorum, known));
   trust_text text{.log = keys->log,
-                  .witnesses = {keys->witness},
-                  .quorum = 1,
+                  .witnesses = std::move(witnesses),
+                  .quorum = words.quorum.value_or(known),
                   .relays = words.relays,
                   .origin = setup.origin,
                   .issuer = checked.config.get().getGateway().getIssuer(),
@@ -71,20 +95,24 @@ int show_public(const public_words& words) {
 
 void add_public(CLI::App& keys, int& exit_code) {
   auto* shows = keys.add_subcommand(
-      "public", "What clients must believe: a trust file for `lethe fetch` and `lethe proxy`");
+      "public",
+      "What clients must believe: a trust file; of a witness, its key for logs and clients");
   auto words = std::make_shared<public_words>();
-  shows->add_option("FILE", words->file, "the file of the cluster that has the [gateway]")
+  shows->add_option("FILE", words->file, "the file that has the [gateway] or the [witness]")
       ->required();
-  shows->add_option("--relay", words->relays, "a relay's URL, as clients reach it; may come again")
-      ->required();
+  shows->add_option("--relay", words->relays,
+                    "a relay's URL, as clients reach it; may come again; needed with a [gateway]");
   shows->add_option("--authorities", words->authorities,
                     "PEM file of who vouches for relay and issuer; none: the system's");
+  shows->add_option("--quorum", words->quorum,
+                    "how many of the witnesses must have signed; default: all");
   shows->footer(
       "Give it to clients by a way that nobody between can change: whoever writes this file is "
       "who\n"
       "they believe. Nodes are not attested yet, and the file says so: evidence = [\"none\"].\n"
       "Example:\n"
-      "  lethe keys public configs/private.toml --relay http://127.0.0.1:8300 > client.toml");
+      "  lethe keys public configs/private.toml --relay http://127.0.0.1:8300 > client.toml\n"
+      "  lethe keys public configs/witness.toml");
   shows->callback([=, &exit_code] { exit_code = show_public(*words); });
 }
 

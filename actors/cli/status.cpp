@@ -42,7 +42,7 @@ std::string counts_text(schema::ServiceState::Reader one) {
   return text;
 }
 
-/// An issuer or a relay.
+/// An issuer, a relay or a witness.
 std::string service_picture(schema::Status::Reader s) {
   std::string out = fmt::format("{}  up {} s{}\n", s.getCluster().cStr(), s.getUpMs() / 1000,
                                 s.getLeaving() ? "  LEAVING" : "");

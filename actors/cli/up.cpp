@@ -263,10 +263,12 @@ int run(const std::string& file, const std::string& asked_host, bool detach) {
 
 void add_up(CLI::App& app, int& exit_code) {
   auto* up = app.add_subcommand(
-      "up", "Start this host's part of a cluster, an issuer or a relay, and stay with it");
+      "up",
+      "Start this host's part of a cluster, an issuer, a relay or a witness, and stay with it");
   auto file = std::make_shared<std::string>();
   auto host = std::make_shared<std::string>();
-  up->add_option("FILE", *file, "the TOML file of the cluster, issuer or relay")->required();
+  up->add_option("FILE", *file, "the TOML file of the cluster, issuer, relay or witness")
+      ->required();
   up->add_option("--host", *host, "which of the file's hosts this is");
   auto detach = std::make_shared<bool>(false);
   up->add_flag("--detach", *detach, "return when it is up, and leave it running");

@@ -50,12 +50,16 @@ void gateway_state::begin(gateway_actor::stateful_pointer<gateway_state> self, g
   if (auto ok = setup_.publish->gateway_keys(keys_->published(), unix_s()); !ok)
     note_ = ok.why().text;
   rotate_at_s_ = unix_s() + key_life_s;
+  std::vector<note_key> outside;
+  for (const auto& w : setup_.witnesses) outside.push_back(w.key);
+  if (!outside.empty()) witnesses_.emplace(*setup_.publish, std::move(outside));
   setup_.queue->wake(gateway_actor(self));
   on_tick();
 }
 
 void gateway_state::on_tick() {
   turn_keys(unix_s());
+  ask_witnesses();
   uint64_t now_ns = clerk_.now_ns();
   std::vector<exchange*> silent;
   for (auto& [id, x] : exchanges_)

@@ -8,7 +8,7 @@
 #include "runtime/crypto/ohttp_request.hpp"
 #include "runtime/gateway/outer_answer.hpp"
 #include "runtime/http/http_client.hpp"
-#include "runtime/publish/publisher.hpp"
+#include "runtime/publish/outside_witnesses.hpp"
 #include "runtime/store/spend_store.hpp"
 
 namespace lethe {
@@ -22,12 +22,21 @@ struct issuer_at {
   std::string secret;
 };
 
+/// A witness of the log that others run, and where it takes add-checkpoint.
+struct witness_at {
+  http_origin origin;
+  std::string path;
+  note_key key;
+};
+
 struct gateway_setup {
   std::shared_ptr<face_queue> queue;
   std::shared_ptr<publisher> publish;
   std::shared_ptr<spend_store> spends;
   std::shared_ptr<http_client> client;
   issuer_at issuer;
+  std::shared_ptr<http_client> witness_client;  // null where there are no witnesses
+  std::vector<witness_at> witnesses;
   uint32_t epoch_s = 600, grace_s = 60;
   tracer* trace = nullptr;
 };
@@ -99,6 +108,9 @@ class gateway_state {
                      const result<change_state>& state);
   void change_came(uint64_t http_id, const result<http_whole>& how);
   void tell_state();
+  // gateway_witness.cpp: other people's word of the log
+  void ask_witnesses();
+  void witness_said(size_t witness, const result<http_whole>& how);
   inner_problem token_wanted(const char* title) const;
 
   gateway_actor::stateful_pointer<gateway_state> self_ = nullptr;
@@ -112,6 +124,7 @@ class gateway_state {
   uint64_t rotate_at_s_ = 0, ask_issuer_at_s_ = 0, cosign_at_s_ = 0;
   std::vector<token_key> token_keys_;  // redeemable: the current one first
   std::string note_;                   // what is amiss
+  std::optional<outside_witnesses> witnesses_;
   std::unordered_map<uint64_t, std::unique_ptr<exchange>> exchanges_;  // by HTTP's id
   std::unordered_map<uint64_t, uint64_t> http_of_;                     // by request
   struct {

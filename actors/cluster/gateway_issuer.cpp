@@ -89,6 +89,7 @@ void gateway_state::publish(const wire<schema::Publish>& m) {
     auto logged = setup_.publish->roster(r.getRoster(), nodes, unix_s());
     if (!logged) note_ = logged.why().text;
   });
+  ask_witnesses();
   want_rosters();  // tells which one is published now
 }
 
@@ -146,12 +147,18 @@ void gateway_state::tell_state() {
   self_->send(directory_,
               clerk_.write<schema::ServiceState>(0, [&](schema::ServiceState::Builder b) {
                 b.setRole("gateway");
-                b.setNote(note_);
+                auto others = witnesses_ ? witnesses_->note() : std::string();
+                b.setNote(note_ + (note_.empty() || others.empty() ? "" : "; ") + others);
                 std::pair<const char*, uint64_t> counts[] = {
-                    {"opened", count_.requests}, {"looks", count_.looks},
-                    {"spent", count_.spent},     {"answered", count_.answered},
-                    {"refused", count_.refused}, {"changed", count_.changed},
-                    {"open", exchanges_.size()}, {"roster", setup_.publish->last_roster()}};
+                    {"opened", count_.requests},
+                    {"looks", count_.looks},
+                    {"spent", count_.spent},
+                    {"answered", count_.answered},
+                    {"refused", count_.refused},
+                    {"changed", count_.changed},
+                    {"open", exchanges_.size()},
+                    {"roster", setup_.publish->last_roster()},
+                    {"cosignatures", setup_.publish->cosignatures()}};
                 auto list = b.initCounts(uint32_t(std::size(counts)));
                 for (uint32_t i = 0; i < list.size(); ++i) {
                   list[i].setName(counts[i].first);

@@ -2,6 +2,8 @@
 
 #include "actors/cluster/open_engine.hpp"
 #include "actors/cluster/open_service.hpp"
+#include "runtime/config/check_services.hpp"
+#include "runtime/log/log_limits.hpp"
 #include "runtime/store/key_file.hpp"
 
 namespace lethe {
@@ -19,6 +21,26 @@ result<std::unique_ptr<spend_ledger>> open_ledger(const cluster_config& config) 
   }
   auto file = config.resolve(g.getFolder().cStr()) / "spends.db";
   return open_sqlite_spends({.file = file});
+}
+
+constexpr http_client_limits witness_limits{
+    .body_bytes_max = limits::log_note_bytes_max, .answer_ms = 10'000, .stall_ms = 10'000};
+
+result<void> open_witnesses(const cluster_config& config, gateway_setup& setup) {
+  auto g = config.get().getGateway();
+  if (g.getWitnesses().size() == 0) return {};
+  for (auto text : g.getWitnesses()) {
+    auto one = witness_text::parse(text.cStr());
+    if (!one) return one.why();
+    auto at = read_url(one->url);
+    if (!at) return at.why();
+    while (at->second.ends_with('/')) at->second.pop_back();
+    setup.witnesses.push_back({at->first, at->second + "/add-checkpoint", std::move(one->key)});
+  }
+  auto client = http_client::start(witness_limits, trust_at(config, g.getWitnessAuthorities()));
+  if (!client) return client.why();
+  setup.witness_client = *std::move(client);
+  return {};
 }
 
 /// The first line of the file that issuer and gateway share.
@@ -41,7 +63,8 @@ publish_setup publish_setup_of(const cluster_config& config) {
           .minimum_nodes = g.getMinimumNodes(),
           .epoch_s = g.getEpochS(),
           .grace_s = g.getGraceS(),
-          .release = program_digest()};
+          .release = program_digest(),
+          .witnessed = g.getWitnesses().size() > 0};
 }
 
 result<gateway_setup> open_gateway(const checked_config& config) {
@@ -62,6 +85,7 @@ result<gateway_setup> open_gateway(const checked_config& config) {
       http_client::start(issuer_limits, trust_at(config.config, g.getIssuerAuthorities()));
   if (!client) return client.why();
   setup.client = *std::move(client);
+  if (auto ok = open_witnesses(config.config, setup); !ok) return ok.why();
   return setup;
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/issuer/issuer.hpp"
 #include "runtime/relay/relay.hpp"
+#include "runtime/witness/witness_server.hpp"
 
 namespace lethe {
 
@@ -48,6 +49,25 @@ class issuer_service final : public service {
   std::unique_ptr<issuer> issuer_;
 };
 
+class witness_service final : public service {
+ public:
+  explicit witness_service(std::unique_ptr<witness_server> w) : witness_(std::move(w)) {}
+
+  const char* role() const override { return "witness"; }
+  const std::vector<http_listener>& bound() const override { return witness_->bound(); }
+  std::vector<std::pair<std::string, uint64_t>> counts() const override {
+    auto n = witness_->numbers();
+    return {
+        {"cosigned", n.cosigned}, {"refused", n.refused}, {"failed", n.failed}, {"open", n.open}};
+  }
+  std::string note() const override { return witness_->trouble(); }
+  void stop_accepting() override { witness_->stop_accepting(); }
+  uint64_t open_exchanges() const override { return witness_->numbers().open; }
+
+ private:
+  std::unique_ptr<witness_server> witness_;
+};
+
 result<std::shared_ptr<service>> open_relay(const checked_config& config) {
   auto r = config.config.get().getRelay();
   auto gateway = read_url(r.getGateway().cStr());
@@ -76,6 +96,22 @@ result<std::shared_ptr<service>> open_issuer(const checked_config& config) {
   return std::shared_ptr<service>(std::make_shared<issuer_service>(*std::move(started)));
 }
 
+result<std::shared_ptr<service>> open_witness(const checked_config& config) {
+  auto w = config.config.get().getWitness();
+  witness_config made{.listen = {{"witness", w.getListen(),
+                                  identity_at(config.config, w.getCertificate(), w.getKey())}},
+                      .folder = config.config.resolve(w.getFolder().cStr()),
+                      .name = w.getName()};
+  for (auto text : w.getLogs()) {
+    auto log = note_key::parse(text.cStr());
+    if (!log) return log.why();
+    made.logs.push_back(*std::move(log));
+  }
+  auto started = witness_server::start(made);
+  if (!started) return started.why();
+  return std::shared_ptr<service>(std::make_shared<witness_service>(*std::move(started)));
+}
+
 }  // namespace
 
 std::optional<http_identity> identity_at(const cluster_config& config,
@@ -90,7 +126,9 @@ http_trust trust_at(const cluster_config& config, capnp::Text::Reader authoritie
 }
 
 result<std::shared_ptr<service>> open_service(const checked_config& config) {
-  return config.config.get().hasIssuer() ? open_issuer(config) : open_relay(config);
+  auto c = config.config.get();
+  if (c.hasWitness()) return open_witness(config);
+  return c.hasIssuer() ? open_issuer(config) : open_relay(config);
 }
 
 }  // namespace lethe

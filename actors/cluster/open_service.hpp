@@ -11,7 +11,7 @@ std::optional<http_identity> identity_at(const cluster_config& config,
 /// Whom a client of the file believes.
 http_trust trust_at(const cluster_config& config, capnp::Text::Reader authorities);
 
-/// The issuer or relay of a file that was checked, and serves.
+/// The issuer, relay or witness of a file that was checked, and serves.
 result<std::shared_ptr<service>> open_service(const checked_config& config);
 
 }  // namespace lethe

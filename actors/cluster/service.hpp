@@ -8,7 +8,7 @@
 
 namespace lethe {
 
-/// What an issuer and a relay are to whoever runs them.
+/// What an issuer, a relay and a witness are to whoever runs them.
 class service {
  public:
   virtual ~service() = default;

@@ -15,8 +15,11 @@ struct checked_config {
   std::vector<rank_need> needs;      // beside layout.ranks, if the model is here
 
   bool good() const { return config.problems().empty(); }
-  /// An issuer or a relay: no model, no engines.
-  bool is_service() const { return config.get().hasIssuer() || config.get().hasRelay(); }
+  /// An issuer, a relay or a witness: no model, no engines.
+  bool is_service() const {
+    auto c = config.get();
+    return c.hasIssuer() || c.hasRelay() || c.hasWitness();
+  }
 };
 
 /// Reads a file and refuses what can't work; config.problems() has all of it.

@@ -1,6 +1,7 @@
 #include "runtime/config/check_services.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/config/listener_text.hpp"
 
@@ -33,10 +34,24 @@ void check_folder(cluster_config& config, const char* key, std::string_view fold
   if (folder.empty()) config.refuse(key, "is missing: what must not be lost is kept there");
 }
 
-/// What may name a signed note.
-bool is_word(std::string_view name) {
-  return !name.empty() && name.size() <= 200 &&
-         std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f && c != '+'; });
+/// What may name a signed note, with room for what is added to it.
+bool is_word(std::string_view name) { return name.size() <= 200 && is_note_name(name); }
+
+void check_witnesses(cluster_config& config) {
+  auto texts = config.get().getGateway().getWitnesses();
+  std::vector<note_key> seen;
+  for (uint32_t i = 0; i < texts.size(); ++i) {
+    auto key = fmt::format("gateway.witnesses[{}]", i);
+    auto one = witness_text::parse(texts[i].cStr());
+    if (!one) {
+      config.refuse(key, "{}", one.why().text);
+      continue;
+    }
+    check_url(config, key.c_str(), one->url);
+    auto same = [&](const note_key& k) { return k.public_key() == one->key.public_key(); };
+    if (std::ranges::any_of(seen, same)) config.refuse(key, "its key is there before");
+    seen.push_back(one->key);
+  }
 }
 
 void check_gateway(cluster_config& config) {
@@ -57,6 +72,7 @@ void check_gateway(cluster_config& config) {
   if (g.getGraceS() > g.getEpochS())
     config.refuse("gateway.grace_s", "is above epoch_s ({}): keys live one epoch and grace",
                   g.getEpochS());
+  check_witnesses(config);
 }
 
 void check_issuer(cluster_config& config) {
@@ -73,21 +89,58 @@ void check_relay(cluster_config& config) {
   check_url(config, "relay.gateway", r.getGateway().cStr());
 }
 
+void check_witness(cluster_config& config) {
+  auto w = config.get().getWitness();
+  check_listener(config, "witness", w);
+  check_folder(config, "witness.folder", w.getFolder().cStr());
+  if (!is_word(w.getName().cStr()))
+    config.refuse("witness.name", "must have 1 to 200 printable characters, no blank and no '+'");
+  if (w.getLogs().size() == 0)
+    config.refuse("witness.logs", "names none: the public keys of the logs that it cosigns");
+  std::set<std::string> names;
+  for (uint32_t i = 0; i < w.getLogs().size(); ++i) {
+    auto key = fmt::format("witness.logs[{}]", i);
+    auto log = note_key::parse(w.getLogs()[i].cStr());
+    if (!log)
+      config.refuse(key, "{}", log.why().text);
+    else if (log->algorithm() != note_algorithm::ed25519)
+      config.refuse(key, "is a witness's key; a log's is wanted");
+    else if (!names.insert(log->name()).second)
+      config.refuse(key, "{} is there before", log->name());
+  }
+}
+
 }  // namespace
+
+result<witness_text> witness_text::parse(std::string_view text) {
+  const size_t blank = text.find(' ');
+  if (blank == text.npos) return fail("is not \"URL KEY\"");
+  auto key = note_key::parse(text.substr(blank + 1));
+  if (!key) return key.why();
+  if (key->algorithm() != note_algorithm::cosignature)
+    return fail("has a log's key; `lethe keys public` of the witness's file prints the right one");
+  return witness_text{std::string(text.substr(0, blank)), *std::move(key)};
+}
 
 void check_services(cluster_config& config) {
   auto c = config.get();
   if (c.hasIssuer() && c.hasRelay())
     return config.refuse("relay", "stands beside [issuer]: who runs both sees who asks and when");
-  bool service = c.hasIssuer() || c.hasRelay();
+  if (c.hasWitness() && (c.hasIssuer() || c.hasRelay()))
+    return config.refuse("witness",
+                         "stands beside another service: it belongs into a file of its own");
+  bool service = c.hasIssuer() || c.hasRelay() || c.hasWitness();
   if (service && (c.hasModel() || c.hasGateway()))
-    return config.refuse(c.hasIssuer() ? "issuer" : "relay",
+    return config.refuse(c.hasIssuer()  ? "issuer"
+                         : c.hasRelay() ? "relay"
+                                        : "witness",
                          "stands beside [{}]: it belongs into a file and a process of its own",
                          c.hasModel() ? "model" : "gateway");
   if (!service && !c.hasModel()) config.refuse("model", "is missing: {}", "what is served");
   if (c.hasGateway()) check_gateway(config);
   if (c.hasIssuer()) check_issuer(config);
   if (c.hasRelay()) check_relay(config);
+  if (c.hasWitness()) check_witness(config);
 }
 
 }  // namespace lethe

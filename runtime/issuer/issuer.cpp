@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "runtime/crypto/random.hpp"
+#include "runtime/http/request_crew.hpp"
 #include "runtime/issuer/epoch_turns.hpp"
-#include "runtime/issuer/request_crew.hpp"
 #include "runtime/issuer/token_till.hpp"
 #include "runtime/store/key_file.hpp"
 #include "runtime/token/token_names.hpp"

@@ -15,6 +15,7 @@ inline constexpr size_t log_signature_bytes_max = 4096;  // ML-DSA-44 has 2,420
 inline constexpr size_t log_name_bytes_max = 255;
 inline constexpr size_t log_proof_max = 63;
 inline constexpr size_t log_witnesses_max = 31;
+inline constexpr size_t witness_ask_bytes_max = log_note_bytes_max + log_proof_max * 45 + 32;
 inline constexpr uint32_t log_clock_off_max_s = 120;
 
 inline constexpr uint32_t roster_nodes_max = 4096;

@@ -5,6 +5,7 @@
 
 #include "runtime/base/base64.hpp"
 #include "runtime/base/durable_file.hpp"
+#include "runtime/base/hex.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/log/log_limits.hpp"
 
@@ -12,20 +13,12 @@ namespace lethe {
 
 namespace {
 
-constexpr size_t ask_bytes_max = limits::log_note_bytes_max + limits::log_proof_max * 45 + 32;
-
 witness_answer refuse(uint16_t status, std::string_view why) {
   return {status, "text/plain; charset=utf-8", std::string(why) + '\n'};
 }
 
 witness_answer conflict(const tree_head& last) {
   return {409, "text/x.tlog.size", fmt::format("{}\n", last.size)};
-}
-
-std::string hex(const hash32& hash) {
-  std::string out;
-  for (std::byte b : hash) out += fmt::format("{:02x}", uint8_t(b));
-  return out;
 }
 
 }  // namespace
@@ -37,8 +30,9 @@ std::string witness_ask::text() const {
 }
 
 result<witness_ask> witness_ask::parse(std::string_view text) {
-  if (text.size() > ask_bytes_max)
-    return fail("add-checkpoint: {} bytes; at most {} are read", text.size(), ask_bytes_max);
+  if (text.size() > limits::witness_ask_bytes_max)
+    return fail("add-checkpoint: {} bytes; at most {} are read", text.size(),
+                limits::witness_ask_bytes_max);
   const size_t end = text.find("\n\n");
   if (end == text.npos || !text.starts_with("old "))
     return fail("add-checkpoint: not an old size, a proof, an empty line and a note");
@@ -74,7 +68,7 @@ result<witness> witness::open(const std::filesystem::path& folder, note_signer s
 }
 
 std::filesystem::path witness::file_of(const std::string& origin) const {
-  return folder_ / (hex(sha256({as_bytes(origin)})) + ".head");
+  return folder_ / (to_hex(sha256({as_bytes(origin)})) + ".head");
 }
 
 result<void> witness::know(note_key log) {

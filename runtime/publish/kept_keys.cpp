@@ -24,8 +24,8 @@ result<note_signer> keep_note_key(const std::filesystem::path& path, const std::
   if (!signer) return fail("{}: {}", path.string(), signer.why().text);
   if (signer->key().name() != name)
     return fail(
-        "{}: is the key of {}, not of {}; another [gateway] origin is another log, in "
-        "another folder",
+        "{}: is the key of {}, not of {}; under another name it would be another log or "
+        "witness: give it another folder",
         path.string(), signer->key().name(), name);
   return signer;
 }

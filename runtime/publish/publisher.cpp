@@ -13,7 +13,6 @@ namespace {
 
 constexpr uint32_t request_buckets[] = {1u << 10,   4u << 10, 16u << 10, 64u << 10,
                                         256u << 10, 1u << 20, 4u << 20,  16u << 20};
-constexpr size_t roster_bytes_max = size_t{4} << 20;
 
 log_policy policy_of(const publish_setup& setup, const token_challenge& challenge) {
   log_policy p;
@@ -133,7 +132,8 @@ result<void> publisher::read_last() {
   const auto* seen = witness_.last(setup_.origin);
   if (log_.head().head.size == 0) return {};
   if (log_.published() && log_.published()->head == log_.head().head) return {};
-  return cosign(log_.head(), seen ? seen->size : 0, unix_s());
+  uint64_t both = std::min(seen ? seen->size : 0, log_.head().head.size);
+  return cosign(log_.head(), both, unix_s());
 }
 
 /// Clients take nodes of the classes that the policy has, each with its capacity.
@@ -168,9 +168,24 @@ result<void> publisher::cosign(const signed_head& head, uint64_t seen, uint64_t 
         answer.status);
   auto lines = parse_signatures(answer.body);
   if (!lines) return lines.why();
-  auto cosigned = head;
-  cosigned.signatures.insert(cosigned.signatures.end(), lines->begin(), lines->end());
-  return log_.publish(cosigned);
+  cosigned_ = head;
+  cosigned_.signatures.insert(cosigned_.signatures.end(), lines->begin(), lines->end());
+  ++round_;
+  return setup_.witnessed ? result<void>() : publish({});
+}
+
+std::string publisher::ask_text(uint64_t old_size) const {
+  return witness_ask{old_size, log_.consistency(old_size), log_.head()}.text();
+}
+
+result<void> publisher::publish(std::span<const note_signature> others) {
+  auto note = cosigned_;
+  note.signatures.insert(note.signatures.end(), others.begin(), others.end());
+  return log_.published() == note ? result<void>() : log_.publish(note);
+}
+
+uint32_t publisher::cosignatures() const {
+  return log_.published() ? uint32_t(log_.published()->signatures.size()) - 1 : 0;
 }
 
 result<void> publisher::recosign(uint64_t now_s) {

@@ -12,6 +12,8 @@
 
 namespace lethe {
 
+inline constexpr size_t roster_bytes_max = size_t{4} << 20;
+
 struct publish_setup {
   std::filesystem::path folder;
   std::string origin;  // the log's name, and the challenge's
@@ -20,6 +22,8 @@ struct publish_setup {
   uint32_t batch = 64;  // tokens of a purchase
   uint32_t epoch_s = 600, grace_s = 60;
   hash32 release{};  // digest of the program that the nodes run
+  /// Others are asked for their word of each head: it is published when `publish` says so.
+  bool witnessed = false;
 
   /// One that wasn't followed by another.
   uint32_t roster_age_max_s() const { return 2 * epoch_s + grace_s; }
@@ -61,6 +65,17 @@ class publisher {
   /// The head again, with its witness's word of now: clients take no older one.
   result<void> recosign(uint64_t now_s);
 
+  /// The newest head, with the log's own and the cluster's witness's word.
+  const signed_head& newest() const { return cosigned_; }
+  /// Another one each time that the cluster's witness gave its word.
+  uint64_t round() const { return round_; }
+  /// What a witness is asked that saw so many entries last; at most the newest head's.
+  std::string ask_text(uint64_t old_size) const;
+  /// The newest head, with what others said of it.
+  result<void> publish(std::span<const note_signature> others);
+  /// Of witnesses, on what is published.
+  uint32_t cosignatures() const;
+
   /// 0: there was none.
   uint32_t last_roster() const { return log_.last_epoch(log_kind::roster).value_or(0); }
   /// A whole roster: the last one, or the one before it. Null: there is no such roster.
@@ -91,6 +106,8 @@ class publisher {
   public_note_keys note_keys_;
   token_challenge challenge_;
   log_policy policy_;
+  signed_head cosigned_;
+  uint64_t round_ = 0;
   std::optional<token_directory> issuer_;
   std::map<log_kind, std::vector<std::byte>> newest_;  // payloads
   std::map<uint32_t, std::vector<std::byte>> rosters_;

@@ -1,4 +1,4 @@
-#include "runtime/issuer/request_crew.hpp"
+#include "runtime/http/request_crew.hpp"
 
 namespace lethe {
 
