@@ -147,6 +147,7 @@ struct Gateway {
   redis @12 :Text $public $help("URL of a Redis that keeps spent tokens for several gateways; none: the folder");
   witnesses @13 :List(Text) $elements(16) $public $help("\"URL KEY\" of each witness that others run; its operator has the KEY from `lethe keys public`");
   witnessAuthorities @14 :Text $path $public $help("PEM file of who vouches for the witnesses' certificates; none: the system's");
+  tokenBatch @15 :UInt16 = 64 $least(1) $most(256) $help("tokens of one purchase (logged policy), as [issuer] batch has it");
 }
 
 struct Issuer {

@@ -61,6 +61,7 @@ publish_setup publish_setup_of(const cluster_config& config) {
           .origin = g.getOrigin().size() ? g.getOrigin() : config.get().getName(),
           .issuer = g.getIssuerName(),
           .minimum_nodes = g.getMinimumNodes(),
+          .batch = g.getTokenBatch(),
           .epoch_s = g.getEpochS(),
           .grace_s = g.getGraceS(),
           .release = program_digest(),

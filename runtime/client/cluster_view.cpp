@@ -187,6 +187,11 @@ call_end cluster_view::read_policy(looking& l) {
   auto issuer = read_directory(as_text(reader_.current(log_kind::issuer_keys)->payload));
   if (!issuer) return {call_fault::trust, issuer.why()};
   l.state.issuer = *std::move(issuer);
+  if (const auto* logged = reader_.current(log_kind::release)) {
+    if (logged->payload.size() != hash32().size())
+      return fault(call_fault::trust, "log: release {} has no digest's length", logged->epoch);
+    std::ranges::copy(logged->payload, l.state.release.emplace().begin());
+  }
   return l.step("logged keys",
                 fmt::format("the gateway's and {} of the issuer's; policy {}, k = {}, r = {}",
                             l.state.issuer.keys.size(), l.state.policy.name,

@@ -19,6 +19,7 @@ struct cluster_state {
   log_policy policy;
   token_challenge challenge;
   token_directory issuer;
+  std::optional<hash32> release;  // digest of what the nodes run, if the log says one
   roster nodes;
   uint64_t good_until_s = 0;  // of the roster
   std::vector<check_step> steps;

@@ -179,6 +179,11 @@ class calling {
       with_.tokens.leave_open(offer_.token.nonce);
       return failing("receipt", {call_fault::answer, proof.why()});
     }
+    if (state_->release && proof->release != *state_->release) {
+      with_.tokens.leave_open(offer_.token.nonce);
+      return failing("receipt", fault(call_fault::answer,
+                                      "receipt: the node runs another release than the log has"));
+    }
     step("answer",
          fmt::format("status {} from node {}", answer.status(), short_name(answer.node()->id)));
     step("receipt", fmt::format("{} arenas, {} bytes wiped; signed by that node", proof->arenas,

@@ -341,6 +341,21 @@ TEST_F(ClientCall, RefusesAReceiptOfAnotherRequest) {
   }
 }
 
+TEST_F(ClientCall, RefusesAReceiptOfAnotherReleaseThanIsLogged) {
+  hash32 release = sha256({}), other{};
+  cluster.cheat.receipt_says = [&](receipt& r) { r.release = other; };
+  EXPECT_TRUE(call());  // the log says none
+  cluster.log.add({log_kind::release, 1, {release.begin(), release.end()}});
+  cluster.now_s += 60;
+  cluster.set_roster(1);
+  client = nullptr;
+  client = start(0);
+  EXPECT_TRUE(refused_at(call("{}"), call_fault::answer, "receipt",
+                         "receipt: the node runs another release than the log has"));
+  other = release;
+  EXPECT_TRUE(call("{\"a\":1}"));
+}
+
 TEST_F(ClientCall, DrawsFromTheNextRosterWhenTheNodeIsGone) {
   ASSERT_TRUE(call());
   cluster.now_s += 60;
