@@ -83,6 +83,12 @@ void print_service(schema::Config::Reader config) {
                config.getName().cStr(), i.getName().cStr(),
                i.getCertificate().size() ? "https://" : "http://", i.getListen().cStr(),
                i.getFolder().cStr(), i.getBatch());
+  } else if (config.hasWitness()) {
+    auto w = config.getWitness();
+    fmt::print("{}  a witness, {}\n└─ listening {}{}; keeps {}; cosigns {} log{}\n",
+               config.getName().cStr(), w.getName().cStr(),
+               w.getCertificate().size() ? "https://" : "http://", w.getListen().cStr(),
+               w.getFolder().cStr(), w.getLogs().size(), w.getLogs().size() == 1 ? "" : "s");
   } else {
     auto r = config.getRelay();
     fmt::print("{}  a relay\n└─ listening {}{}; passes on to {}\n", config.getName().cStr(),
