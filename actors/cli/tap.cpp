@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -13,7 +15,7 @@
 #include <vector>
 
 #include "actors/cli/commands.hpp"
-#include "runtime/base/result.hpp"
+#include "runtime/base/mapped_file.hpp"
 
 namespace lethe {
 
@@ -21,6 +23,7 @@ namespace {
 
 constexpr size_t part_bytes = 65'536;
 constexpr size_t connections_max = 256;
+constexpr size_t capture_bytes_max = size_t{64} << 20;
 
 std::atomic<bool> told_to_end{false};
 
@@ -114,6 +117,37 @@ class traffic_tap {
   std::list<pair> open_;
 };
 
+using piece = std::array<unsigned char, 16>;
+
+/// Text is the same in every exchange of a protocol; only what is not text tells one from another.
+bool tells(const piece& p) {
+  return std::ranges::count_if(p, [](unsigned char c) { return c < 0x20 || c >= 0x7f; }) >= 4;
+}
+
+/// Every 16 bytes in a row of what a tap kept.
+result<std::vector<piece>> pieces_of(const std::string& file) {
+  auto kept = read_text(file, capture_bytes_max);
+  if (!kept) return kept.why();
+  std::vector<piece> all;
+  for (size_t at = 0; at + sizeof(piece) <= kept->size(); ++at) {
+    piece p;
+    std::memcpy(p.data(), kept->data() + at, sizeof p);
+    if (tells(p)) all.push_back(p);
+  }
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  return all;
+}
+
+int join(const std::string& one, const std::string& other) {
+  auto a = pieces_of(one), b = pieces_of(other);
+  if (!a || !b) return refuse((a ? b : a).why().text);
+  std::vector<piece> both;
+  std::ranges::set_intersection(*a, *b, std::back_inserter(both));
+  fmt::print("{}\n", both.size());
+  return 0;
+}
+
 int watch(uint16_t from, uint16_t to, const std::string& file) {
   for (int s : {SIGINT, SIGTERM}) std::signal(s, [](int) { told_to_end = true; });
   traffic_tap tap;
@@ -129,18 +163,28 @@ int watch(uint16_t from, uint16_t to, const std::string& file) {
 
 void add_tap(CLI::App& app, int& exit_code) {
   auto* taps = app.add_subcommand(
-      "tap", "Stand before a server on this machine, and keep all that it is sent and says");
+      "tap", "See for yourself what a part of the private path is told: record it, and compare");
+  taps->require_subcommand(1);
+  auto* records = taps->add_subcommand(
+      "record", "Stand before a server on this machine, and keep all that it is sent and says");
   auto to = std::make_shared<uint16_t>(0), from = std::make_shared<uint16_t>(0);
-  auto file = std::make_shared<std::string>();
-  taps->add_option("PORT", *to, "of the server, on loopback")->required();
-  taps->add_option("--listen", *from, "a port on loopback; 0: any")->capture_default_str();
-  taps->add_option("--out", *file, "a new file for what passes, both ways")->required();
-  taps->footer(
-      "To see for yourself what a part of the private path is told: let its clients connect to "
-      "the\n"
-      "tap, and search the file. Ctrl-C or SIGTERM ends it.\n"
-      "Example:\n  lethe tap 8200 --out gateway-saw");
-  taps->callback([=, &exit_code] { exit_code = watch(*from, *to, *file); });
+  auto file = std::make_shared<std::string>(), other = std::make_shared<std::string>();
+  records->add_option("PORT", *to, "of the server, on loopback")->required();
+  records->add_option("--listen", *from, "a port on loopback; 0: any")->capture_default_str();
+  records->add_option("--out", *file, "a new file for what passes, both ways")->required();
+  records->footer(
+      "Let its clients connect to the tap, and search the file. Ctrl-C or SIGTERM ends it.\n"
+      "Example:\n  lethe tap record 8200 --out gateway-saw");
+  records->callback([=, &exit_code] { exit_code = watch(*from, *to, *file); });
+
+  auto* joins = taps->add_subcommand(
+      "join", "How many strings of 16 bytes, text aside, two recordings have in common");
+  joins->add_option("FILE", *file)->required();
+  joins->add_option("OTHER", *other)->required();
+  joins->footer(
+      "What two parts were both told would join what each knows. 0: nothing of the kind.\n"
+      "Example:\n  lethe tap join issuer-saw gateway-saw");
+  joins->callback([=, &exit_code] { exit_code = join(*file, *other); });
 }
 
 }  // namespace lethe

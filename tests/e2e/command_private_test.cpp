@@ -133,6 +133,13 @@ TEST_F(PrivatePath, NobodyBetweenSeesWhatIsAskedOrWhoAsks) {
   }
   EXPECT_FALSE(before_issuer_->saw(canary));
   EXPECT_TRUE(before_issuer_->saw(secret));  // the tap does see what is there to be seen
+  auto in_common = [](const tap& a, const tap& b) {
+    return run_lethe({"tap", "join", a.file(), b.file()}).out;
+  };
+  EXPECT_EQ(in_common(*before_issuer_, *before_gateway_), "0\n");
+  EXPECT_EQ(in_common(*before_issuer_, *before_relay_), "0\n");
+  // Relay and gateway pass the same sealed bytes on: a join would be found.
+  EXPECT_GT(std::stoul(in_common(*before_relay_, *before_gateway_)), 1000u);
   std::string log = gateway_->errors() + relay_->errors() + issuer_->errors();
   EXPECT_FALSE(has(log, canary) || has(log, secret));
 }

@@ -4,7 +4,7 @@
 
 namespace lethe {
 
-/// `lethe tap` before a server: passes everything on, and keeps what it saw.
+/// `lethe tap record` before a server: passes everything on, and keeps what it saw.
 class tap {
  public:
   explicit tap(uint16_t to) {
@@ -12,7 +12,8 @@ class tap {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    const char* words[] = {places::program, "tap", port.c_str(), "--out", seen.c_str(), nullptr};
+    const char* words[] = {places::program, "tap",        "record", port.c_str(),
+                           "--out",         seen.c_str(), nullptr};
     posix_spawn(&pid_, places::program, &files, nullptr, const_cast<char**>(words), environ);
     posix_spawn_file_actions_destroy(&files);
     for (int i = 0; i < 1000 && port_ == 0; ++i) {
@@ -29,7 +30,8 @@ class tap {
   tap& operator=(const tap&) = delete;
 
   uint16_t port() const { return port_; }
-  std::string seen() const { return read_file(folder_ / "seen"); }
+  std::string file() const { return folder_ / "seen"; }
+  std::string seen() const { return read_file(file()); }
   bool saw(const std::string& what) const { return seen().find(what) != std::string::npos; }
 
  private:
