@@ -20,6 +20,7 @@ namespace {
 constexpr std::chrono::milliseconds pause_least{250}, pause_most{5'000};
 
 constexpr std::chrono::seconds control_patience{30};
+constexpr uint32_t gateway_connections_max = 256;  // of relays; each may hold a request of 16 MiB
 constexpr size_t gateway_overhead = size_t{64} << 10;  // of both outer layers
 
 using control_promise = std::promise<result<wire<schema::ControlAnswer>>>;
@@ -266,7 +267,8 @@ result<void> cluster_node::begin_gateway(const checked_config& config) {
   http_listener at{"gateway", g.getListen(),
                    identity_at(config.config, g.getCertificate(), g.getKey())};
   http_limits bounds{.body_bytes_max = limits::sealed_request_bytes_max + gateway_overhead,
-                     .arena_bytes_more = 2 * limits::sealed_request_bytes_max};
+                     .arena_bytes_more = 2 * limits::sealed_request_bytes_max,
+                     .connections_max = gateway_connections_max};
   auto http = http_server::start({&at, 1}, bounds, *gateway_queue_);
   if (!http) return http.why();
   gateway_http_ = *std::move(http);
@@ -332,13 +334,13 @@ void cluster_node::end() {
   }
   for (const auto& queue : {queue_, gateway_queue_})
     if (queue) queue->close();
-  http_.reset();
-  gateway_http_.reset();
   for (const auto& a : actors_) caf::anon_send_exit(a, caf::exit_reason::user_shutdown);
   actors_.clear();
   directory_ = nullptr;
   scheduler_ = nullptr;
-  sys_.reset();  // waits for all actors, they for the engines, and CAF for who ever asked it
+  sys_.reset();   // waits for all actors, they for the engines, and CAF for who ever asked it
+  http_.reset();  // they answer through these
+  gateway_http_.reset();
 }
 
 cluster_node::~cluster_node() {

@@ -126,7 +126,10 @@ void engine_state::drain(const wire<schema::Drain>& m) {
 
 void engine_state::begin_epoch(const wire<schema::BeginEpoch>& m) {
   clerk_.read(m, [&](schema::BeginEpoch::Reader r) {
-    if (r.getSlot() != setup_.slot || r.getEpoch() != setup_.epoch || !engine_) return;
+    // A key that the scheduler hears nothing of would be published for nothing: the next roster
+    // then.
+    bool ours = r.getSlot() == setup_.slot && r.getEpoch() == setup_.epoch;
+    if (!ours || !engine_ || !scheduler_) return;
     std::vector<token_key> issuers;
     for (auto spki : r.getTokenKeys())
       if (auto key = token_key::from_spki(bytes_of(spki)); key) issuers.push_back(*std::move(key));
@@ -139,7 +142,7 @@ void engine_state::begin_epoch(const wire<schema::BeginEpoch>& m) {
       b.setRoster(r.getRoster());
       b.setNode(data_of(node->to_bytes()));
     });
-    if (scheduler_) self_->send(scheduler_, said);
+    self_->send(scheduler_, said);
     self_->send(directory_, said);
   });
 }

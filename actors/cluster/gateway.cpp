@@ -63,7 +63,7 @@ void gateway_state::on_tick() {
   uint64_t now_ns = clerk_.now_ns();
   std::vector<exchange*> silent;
   for (auto& [id, x] : exchanges_)
-    if (x->spent && !x->placed && now_ns - x->asked_ns > place_patience_ns)
+    if (x->spent && !x->settled && !x->placed && now_ns - x->asked_ns > place_patience_ns)
       silent.push_back(x.get());
   for (auto* x : silent) fail(*x, outcome::not_dispatched, {503, "the scheduler does not answer"});
   tell_state();
@@ -135,7 +135,7 @@ void gateway_state::open(exchange& x, ohttp_form form) try {
     }
   }
   ++count_.requests;
-  x.answer.emplace(*std::move(done), x.http.memory.resource());
+  x.answer.emplace(*std::move(done));
   route(x);
 } catch (const std::bad_alloc&) {
   uint64_t id = x.http.id;
@@ -234,7 +234,10 @@ void gateway_state::spent(uint64_t http_id, const token_id& token,
   if (!x && fresh && !setup_.spends->settle(token, outcome::not_dispatched))
     note_ = "outcomes of requests are being lost";
   if (!x) return;  // its client has left
-  if (!how) return problem(*x, {503, "the token's spend could not be recorded"});
+  if (!how)        // a ledger that isn't sure may have it: then its change is due
+    return problem(*x, {.status = 503,
+                        .title = "the token's spend could not be recorded",
+                        .change = change_word::due});
   if (!fresh)
     return problem(
         *x, {.status = 403, .title = "the token was spent before", .change = change_word::none});

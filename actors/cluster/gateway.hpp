@@ -73,6 +73,7 @@ class gateway_state {
     request_actor answerer;
     credit_window credit;
     bool spent = false, settled = false, placed = false, dispatched = false;
+    bool over = false;  // the node has said its last
     token_id token() const { return {sealed->token.key_id, sealed->token.nonce}; }
   };
 
@@ -102,6 +103,8 @@ class gateway_state {
   void turn_keys(uint64_t now_s);
   void ask_issuer();
   void issuer_said(const result<http_whole>& how);
+  void turn_token_keys(uint64_t now_s);
+  void drop_retired(const std::optional<token_directory>& before);
   void want_rosters();
   void claim(exchange& x, const inner_claim& c);
   void claim_allowed(uint64_t http_id, const hash32& digest, std::string body,
@@ -123,6 +126,7 @@ class gateway_state {
   std::optional<ohttp_keys> keys_;
   uint64_t rotate_at_s_ = 0, ask_issuer_at_s_ = 0, cosign_at_s_ = 0;
   std::vector<token_key> token_keys_;  // redeemable: the current one first
+  token_directory token_keys_seen_;    // that they are of
   std::string note_;                   // what is amiss
   std::optional<outside_witnesses> witnesses_;
   std::unordered_map<uint64_t, std::unique_ptr<exchange>> exchanges_;  // by HTTP's id

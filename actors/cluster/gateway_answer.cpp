@@ -41,16 +41,16 @@ gateway_state::exchange* gateway_state::find_http(uint64_t http_id) {
 void gateway_state::placed(const wire<schema::Placed>& m) {
   clerk_.read(m, [&](schema::Placed::Reader r) {
     exchange* x = find(r.getRequest());
-    if (!x && r.isAt()) {  // the client left before; the place is free again
+    if (r.isAt() && (!x || x->settled)) {  // nobody waits any more; the place is free again
       self_->send(scheduler_,
                   clerk_.write<schema::Cancel>(r.getRequest(), [&](schema::Cancel::Builder b) {
                     b.setRequest(r.getRequest());
                   }));
-    } else if (x && r.isAt()) {
+    } else if (r.isAt()) {
       dispatch(*x, r.getAt());
-    } else if (x && !x->candidates.empty()) {
+    } else if (x && !x->settled && !x->candidates.empty()) {
       place(*x);
-    } else if (x) {
+    } else if (x && !x->settled) {
       fail(*x, outcome::not_dispatched, turned_away(r.getRefused().getReason()));
     }
   });
@@ -78,8 +78,11 @@ void gateway_state::answer(const wire<schema::Answer>& m) {
     if (!x->answer->begun()) good = x->answer->head(200, {&type, 1}, out);
     if (good) good = x->answer->content(as_text(bytes_of(r.getSealed())), out);
     if (good && r.getLast()) good = x->answer->end(out);
-    if (r.getLast()) ++count_.answered;
-    if (r.getLast() || !good) settle(*x, outcome::delivered);
+    if (r.getLast()) {
+      x->over = true;
+      ++count_.answered;
+      settle(*x, outcome::delivered);
+    }
     write(*x, good, out);
   });
 }
@@ -125,6 +128,7 @@ void gateway_state::lost(const wire<schema::Lost>& m) {
   clerk_.read(m, [&](schema::Lost::Reader r) {
     exchange* x = find(r.getRequest());
     if (!x) return;
+    x->over = true;
     switch (r.getReason()) {
       case schema::LossReason::BAD_SEAL:
         // Whoever sealed it has spoilt it: nothing is due.
@@ -175,7 +179,7 @@ void gateway_state::drop(uint64_t http_id, bool cancel) {
   auto found = exchanges_.extract(http_id);
   if (found.empty()) return;
   exchange& x = *found.mapped();
-  bool running = x.dispatched && !x.settled;
+  bool running = x.dispatched && !x.over;
   settle(x, x.dispatched ? outcome::delivered : outcome::not_dispatched);
   if (x.request != 0) http_of_.erase(x.request);
   if (!cancel || !running) return;

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "actors/cluster/gateway.hpp"
 #include "runtime/base/unix_time.hpp"
 #include "runtime/gateway/sealed_names.hpp"
@@ -26,6 +28,7 @@ void gateway_state::turn_keys(uint64_t now_s) {
     good = setup_.publish->recosign(now_s);
   }
   if (!good) note_ = good.why().text;
+  turn_token_keys(now_s);
   if (now_s >= ask_issuer_at_s_) ask_issuer();
 }
 
@@ -49,29 +52,53 @@ void gateway_state::issuer_said(const result<http_whole>& how) {
     note_ = "the issuer's directory: " + keys.why().text;
     return;
   }
+  auto before = setup_.publish->issuer();
   auto logged = setup_.publish->issuer_keys(*keys, unix_s());
-  note_ = logged ? "" : logged.why().text;
+  if (!logged) {
+    note_ = logged.why().text;
+    return;
+  }
+  if (note_.starts_with("the issuer")) note_.clear();
+  drop_retired(before);
   want_rosters();
 }
 
+/// Tokens of keys that the issuer no longer publishes are redeemed nowhere: they needn't be kept.
+void gateway_state::drop_retired(const std::optional<token_directory>& before) {
+  const auto& now = setup_.publish->issuer()->keys;
+  for (const auto& old : before ? before->keys : std::vector<published_key>()) {
+    bool kept = std::ranges::any_of(now, [&](const auto& k) { return k.key == old.key; });
+    if (!kept && !setup_.spends->drop_key(sha256({old.key}), [](const result<void>&) {}))
+      note_ = "tokens of a retired key are still kept: the store is busy";
+  }
+}
+
 /// Those keys that are valid now, the current one first: what comes later is not redeemed yet.
-void gateway_state::want_rosters() {
-  uint64_t now_s = unix_s();
-  std::vector<token_key> keys;
-  const auto& directory = *setup_.publish->issuer();
-  const auto* current = directory.usable(now_s);
-  for (const auto& published : directory.keys) {
+void gateway_state::turn_token_keys(uint64_t now_s) {
+  const auto& directory = setup_.publish->issuer();
+  const auto* current = directory ? directory->usable(now_s) : nullptr;
+  if (!current || (!token_keys_.empty() && token_keys_.front().spki() == current->key &&
+                   token_keys_seen_ == *directory))
+    return;
+  token_keys_seen_ = *directory;
+  token_keys_.clear();
+  for (const auto& published : directory->keys) {
     if (published.not_before_s.value_or(0) > now_s) continue;
     auto key = token_key::from_spki(published.key);
     if (!key) continue;
-    bool first = current && published.key == current->key;
-    keys.insert(first ? keys.begin() : keys.end(), *std::move(key));
+    bool first = published.key == current->key;
+    token_keys_.insert(first ? token_keys_.begin() : token_keys_.end(), *std::move(key));
   }
-  token_keys_ = std::move(keys);
+}
+
+/// Engines get the keys to come, too: a roster may outlast a turn of token epochs.
+void gateway_state::want_rosters() {
+  turn_token_keys(unix_s());
   if (token_keys_.empty()) return;
+  const auto& keys = setup_.publish->issuer()->keys;
   self_->send(directory_, clerk_.write<schema::TokenKeys>(0, [&](schema::TokenKeys::Builder b) {
-    auto list = b.initKeys(uint32_t(token_keys_.size()));
-    for (uint32_t i = 0; i < list.size(); ++i) list.set(i, data_of(token_keys_[i].spki()));
+    auto list = b.initKeys(uint32_t(keys.size()));
+    for (uint32_t i = 0; i < list.size(); ++i) list.set(i, data_of(keys[i].key));
     b.setEpochS(setup_.epoch_s);
     b.setGraceS(setup_.grace_s);
     b.setRoster(setup_.publish->last_roster());

@@ -70,11 +70,14 @@ result<std::unique_ptr<sealed_call>> request_state::open(schema::Submit::Reader 
   const auto& engine = *desk_.engine;
   auto sealed = bytes_of(r.getSealed()), token = bytes_of(r.getToken());
   if (token.empty() && engine.tokens_only) return fail("request: nobody paid for it");
-  if (token.empty()) return sealed_call::open(engine.service, sealed, {}, stirrer_);
+  auto whose = sealed_call::fault::client;
+  if (token.empty()) return sealed_call::open(engine.service, sealed, {}, stirrer_, whose);
   auto key = engine.door.find(sealed);
   if (!key) return fail("request: sealed to a key that is not here");
-  why = schema::LossReason::BAD_SEAL;
-  return node_door::open(*key, sealed, token, stirrer_);
+  auto opened = node_door::open(*key, sealed, token, stirrer_, whose);
+  why = whose == sealed_call::fault::client ? schema::LossReason::BAD_SEAL
+                                            : schema::LossReason::ENGINE_FULL;
+  return opened;
 }
 
 void request_state::stir() {

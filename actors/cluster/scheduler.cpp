@@ -51,12 +51,14 @@ void scheduler_state::answer_place(schema::Place::Reader r, const face_actor& cl
   }));
 }
 
-/// Keys of a roster before the last one open nothing any more.
+/// How long a key opens its engine knows; here old ones only must not pile up.
 void scheduler_state::node_key(const wire<schema::NodeKey>& m) {
   clerk_.read(m, [&](schema::NodeKey::Reader r) {
     auto node = node_public::from_bytes(bytes_of(r.getNode()));
     if (!node) return;
-    std::erase_if(nodes_, [&](const auto& n) { return n.second.roster + 1 < r.getRoster(); });
+    std::erase_if(nodes_, [&](const auto& n) {
+      return n.second.roster + node_door::keys_max < r.getRoster();
+    });
     nodes_[node->id] = {{r.getSlot(), r.getEpoch()}, r.getRoster()};
   });
 }

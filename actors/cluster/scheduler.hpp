@@ -6,7 +6,7 @@
 #include "actors/cluster/clerk.hpp"
 #include "runtime/cluster/admission.hpp"
 #include "runtime/cluster/measures.hpp"
-#include "runtime/crypto/node_key.hpp"
+#include "runtime/serve/node_door.hpp"
 
 namespace lethe {
 
@@ -52,7 +52,7 @@ class scheduler_state {
     admission::place at;
     uint32_t roster = 0;
   };
-  std::map<hash32, drawn> nodes_;  // by the id of each node's key, of this roster and the last
+  std::map<hash32, drawn> nodes_;  // by the id of each node's key, of this roster and the last ones
   std::unordered_map<uint64_t, face_actor> clients_;  // of each request
 };
 

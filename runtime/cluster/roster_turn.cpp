@@ -17,7 +17,6 @@ void roster_turn::want(uint32_t published, uint64_t epoch_ms, uint64_t now) {
 }
 
 std::optional<roster_turn::question> roster_turn::due(const engines& ready, uint64_t now) {
-  if (phase_ == phase::publishing && now >= begun_ms_ + publish_ms) phase_ = phase::idle;
   if (!wanted() || phase_ != phase::idle || ready.empty()) return {};
   bool changed = ready != listed_;
   bool late = now >= begun_ms_ + epoch_ms_;

@@ -13,7 +13,6 @@ class roster_turn {
  public:
   static constexpr uint64_t apart_ms = 5'000;     // of two rosters, whatever happens
   static constexpr uint64_t patience_ms = 2'000;  // with engines that owe their key
-  static constexpr uint64_t publish_ms = 10'000;  // with the log
 
   /// Engines by slot, with the epoch of each.
   using engines = std::map<uint16_t, uint32_t>;
@@ -30,7 +29,8 @@ class roster_turn {
     std::vector<key> keys;  // by slot
   };
 
-  /// From here on rosters are wanted; `published` is the last that was logged.
+  /// From here on rosters are wanted; `published` is the last that was logged. Said again after
+  /// each attempt to log one, and until then no other begins.
   void want(uint32_t published, uint64_t epoch_ms, uint64_t now);
   bool wanted() const { return epoch_ms_ > 0; }
 

@@ -19,7 +19,7 @@ result<void> outer_answer::head(uint32_t status, std::span<const bhttp_field> fi
 }
 
 result<void> outer_answer::content(std::string_view piece, std::vector<std::byte>& out) {
-  if (form_ == ohttp_form::whole && piece.size() > whole_bytes_max - plain_.size())
+  if (form_ == ohttp_form::whole && plain_.size() + piece.size() + frame_bytes > whole_bytes_max)
     return fail("outer answer: above {} bytes; ask for it in chunks", whole_bytes_max);
   writer_.content(piece, plain_);
   return leave(false, out);

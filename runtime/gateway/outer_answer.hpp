@@ -13,10 +13,10 @@ namespace lethe {
 class outer_answer {
  public:
   /// A whole answer has up to that; more cuts it.
-  static constexpr size_t whole_bytes_max = size_t{8} << 20;
+  static constexpr size_t whole_bytes_max = size_t{8} << 20, frame_bytes = 16;
 
-  explicit outer_answer(ohttp_exchange exchange, std::pmr::memory_resource* memory)
-      : form_(exchange.form), sealer_(std::move(exchange)), plain_(memory) {}
+  explicit outer_answer(ohttp_exchange exchange)
+      : form_(exchange.form), sealer_(std::move(exchange)) {}
 
   ohttp_form form() const { return form_; }
   std::string_view media_type() const;
@@ -42,7 +42,9 @@ class outer_answer {
   ohttp_form form_;
   ohttp_answer_sealer sealer_;
   bhttp_response_writer writer_;
-  std::pmr::string plain_;  // not yet sealed
+  // Not yet sealed. Not in the request's arena, whose room is for its client to use up: a refusal
+  // must always fit. What passes here is sealed for the client, or public.
+  std::pmr::string plain_;
   bool begun_ = false, begun_outside_ = false;
 };
 

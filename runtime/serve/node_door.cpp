@@ -19,7 +19,7 @@ result<node_public> node_door::begin(uint32_t roster, std::vector<token_key> iss
   std::erase_if(keys_, [&](const auto& k) { return k->service->epoch == roster; });
   for (auto& old : keys_) old->until_ms = std::min(old->until_ms, now_ms + grace_ms);
   keys_.insert(keys_.begin(), std::move(key));
-  if (keys_.size() > 2) keys_.resize(2);
+  if (keys_.size() > keys_max) keys_.resize(keys_max);
   return published;
 }
 
@@ -57,17 +57,21 @@ std::shared_ptr<const door_key> node_door::find(bytes_view sealed) const {
 
 result<std::unique_ptr<sealed_call>> node_door::open(const door_key& key, bytes_view sealed,
                                                      bytes_view token,
-                                                     std::shared_ptr<request_watcher> watcher) {
+                                                     std::shared_ptr<request_watcher> watcher,
+                                                     sealed_call::fault& whose) {
+  whose = sealed_call::fault::client;
   auto paid = private_token::from_bytes(token);
   if (!paid) return paid.why();
   auto issuer = std::ranges::find(key.issuers, paid->key_id, &token_key::id);
+  whose = sealed_call::fault::node;  // the gateway has taken it: we should know the key
   if (issuer == key.issuers.end())
     return fail("token: it is of no key that this roster knows; buy one under the current key");
+  whose = sealed_call::fault::client;
   // Which challenge a token was bought for is the gateway's to check.
   if (auto ok = verify_token(*paid, *issuer, paid->challenge_digest); !ok) return ok.why();
   return sealed_call::open(key.service, sealed,
                            {.hash = paid->hash(), .spends = sha256({paid->key_id, paid->nonce})},
-                           std::move(watcher));
+                           std::move(watcher), whose);
 }
 
 }  // namespace lethe

@@ -16,7 +16,7 @@ struct door_key {
 };
 
 /// Where requests of the private path come into an engine. Each roster has a key of its own, which
-/// never touches a disk; the last one's opens for a grace and is then gone, with all it remembers.
+/// never touches a disk; an older one's opens for a grace and is then gone, with all it remembers.
 /// Any thread may ask.
 class node_door {
  public:
@@ -34,11 +34,14 @@ class node_door {
   /// Opens a request under that key once: a token or a seal that was seen is refused.
   static result<std::unique_ptr<sealed_call>> open(const door_key& key, bytes_view sealed,
                                                    bytes_view token,
-                                                   std::shared_ptr<request_watcher> watcher);
+                                                   std::shared_ptr<request_watcher> watcher,
+                                                   sealed_call::fault& whose);
   /// The node's word that it does not take a request. Nothing where it isn't sealed to a key of it.
   std::optional<signed_refusal> refuse(bytes_view sealed, bytes_view token,
                                        refusal_reason why) const;
   size_t keys() const;
+  /// As many as can be within the longest grace, a roster every five seconds, and no more.
+  static constexpr size_t keys_max = 16;
 
  private:
   api_service api_;

@@ -11,10 +11,12 @@ class seal_memory {
  public:
   explicit seal_memory(size_t max) : seals_(max), tokens_(max) {}
 
-  /// True once for each of both; false is a refusal: it was seen, or there is no room.
-  [[nodiscard]] bool admit(bytes_view enc, const hash32& token) {
+  enum class answer : uint8_t { fresh, seen, full };
+  /// Fresh once for each of both.
+  [[nodiscard]] answer admit(bytes_view enc, const hash32& token) {
     std::lock_guard guard(lock_);
-    return tokens_.insert(token) && seals_.insert(enc);
+    if (tokens_.full() || seals_.full()) return answer::full;
+    return tokens_.insert(token) && seals_.insert(enc) ? answer::fresh : answer::seen;
   }
 
  private:

@@ -19,12 +19,14 @@ const api_error no_such_path{
 
 result<std::unique_ptr<sealed_call>> sealed_call::open(std::shared_ptr<const sealed_service> by,
                                                        bytes_view sealed, const payment& paid,
-                                                       std::shared_ptr<request_watcher> watcher) {
+                                                       std::shared_ptr<request_watcher> watcher,
+                                                       fault& whose) {
+  whose = fault::node;
   std::unique_ptr<sealed_call> call(new sealed_call(std::move(by)));
   auto api = api_request::make(call->by_->api, sealed.size());
   if (!api) return api.why();
   call->api_ = *std::move(api);
-  if (auto ok = call->unseal(sealed, paid, std::move(watcher)); !ok) {
+  if (auto ok = call->unseal(sealed, paid, std::move(watcher), whose); !ok) {
     call->forget();
     return ok.why();
   }
@@ -34,11 +36,16 @@ result<std::unique_ptr<sealed_call>> sealed_call::open(std::shared_ptr<const sea
 sealed_call::~sealed_call() { open_.reset(); }
 
 result<void> sealed_call::unseal(bytes_view sealed, const payment& paid,
-                                 std::shared_ptr<request_watcher> watcher) {
+                                 std::shared_ptr<request_watcher> watcher, fault& whose) {
+  whose = fault::client;
   auto opened = open_request(by_->key, sealed, by_->epoch, paid.hash, api_->memory());
   if (!opened) return opened.why();
-  if (by_->seen && !by_->seen->admit(opened->enc, paid.spends))
-    return fail("seal: it or its token was here before");
+  auto seen = by_->seen ? by_->seen->admit(opened->enc, paid.spends) : seal_memory::answer::fresh;
+  if (seen == seal_memory::answer::full) whose = fault::node;
+  if (seen != seal_memory::answer::fresh)
+    return seen == seal_memory::answer::full
+               ? fail("seal: no more can be remembered; try the next roster")
+               : fail("seal: it or its token was here before");
   receipt_ = {.token_hash = paid.hash,
               .request_hash = opened->request_hash,
               .release = by_->release,

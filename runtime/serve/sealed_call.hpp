@@ -30,10 +30,13 @@ class sealed_call final : private answer_sink {
  public:
   enum class fate : uint8_t { served, refused, cancelled };
 
-  /// Opens the seal and begins. An error: it is not for this engine, and nothing of it is left.
+  /// Whose fault it is that a call did not begin.
+  enum class fault : uint8_t { client, node };
+  /// Opens the seal and begins. An error: `whose` says, and nothing of it is left.
   static result<std::unique_ptr<sealed_call>> open(std::shared_ptr<const sealed_service> by,
                                                    bytes_view sealed, const payment& paid,
-                                                   std::shared_ptr<request_watcher> watcher);
+                                                   std::shared_ptr<request_watcher> watcher,
+                                                   fault& whose);
   ~sealed_call() override;
 
   /// Takes what the engine made since.
@@ -53,7 +56,7 @@ class sealed_call final : private answer_sink {
  private:
   explicit sealed_call(std::shared_ptr<const sealed_service> by) : by_(std::move(by)) {}
   result<void> unseal(bytes_view sealed, const payment& paid,
-                      std::shared_ptr<request_watcher> watcher);
+                      std::shared_ptr<request_watcher> watcher, fault& whose);
   void route(std::shared_ptr<request_watcher> watcher);
   void head(const answer_head& h) override;
   void piece(std::string_view bytes) override;

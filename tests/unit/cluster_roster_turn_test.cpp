@@ -100,14 +100,5 @@ TEST(RosterTurn, ARosterThatWasNotLoggedIsAskedForAgainUnderItsNumber) {
   EXPECT_EQ(again->roster, 9u);
 }
 
-TEST(RosterTurn, ALogThatSaysNothingIsNotWaitedForForEver) {
-  auto turn = published();
-  ASSERT_TRUE(turn.due({{0, 1}}, 10'000));
-  turn.answered(0, 1, 9, node(1));
-  ASSERT_TRUE(turn.complete(10'000));
-  EXPECT_FALSE(turn.due({{0, 1}}, 10'000 + roster_turn::publish_ms - 1));
-  EXPECT_TRUE(turn.due({{0, 1}}, 10'000 + roster_turn::publish_ms));
-}
-
 }  // namespace
 }  // namespace lethe

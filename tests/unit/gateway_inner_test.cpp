@@ -99,7 +99,7 @@ struct both_ends {
     ohttp_request_opener opener(*keys, form, 0);
     std::pmr::string nothing;
     EXPECT_TRUE(opener.push(message, nothing));
-    gateway.emplace(*opener.finish(nothing), std::pmr::get_default_resource());
+    gateway.emplace(*opener.finish(nothing));
   }
   /// Status and content, as the client reads them.
   std::pair<uint32_t, std::string> read(bytes_view sealed) {
@@ -141,6 +141,16 @@ TEST(OuterAnswer, AWholeOneHasALimitAndThenSaysSo) {
   ASSERT_TRUE(x.gateway->head(200, {}, out));
   ASSERT_TRUE(x.gateway->content(half, out));
   EXPECT_FALSE(x.gateway->content(half, out));
+  // However near the bound it ends, the next byte is refused: what frames a piece counts, too.
+  for (size_t under = 0; under < 64; ++under) {
+    both_ends near(ohttp_form::whole);
+    ASSERT_TRUE(near.gateway->head(200, {}, out));
+    bool fits =
+        bool(near.gateway->content(std::string(outer_answer::whole_bytes_max - under, 'a'), out));
+    bool more = bool(near.gateway->content(half, out));
+    EXPECT_FALSE(more) << under << fits;
+  }
+  out.clear();
   both_ends chunked(ohttp_form::chunked);
   ASSERT_TRUE(chunked.gateway->head(200, {}, out));
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(chunked.gateway->content(half, out));

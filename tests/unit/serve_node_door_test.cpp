@@ -64,7 +64,7 @@ class NodeDoor : public testing::Test {
   std::string open(bytes_view message, bytes_view token) {
     auto key = door_->find(message);
     if (!key) return "no such key";
-    auto call = node_door::open(*key, message, token, std::make_shared<silent>());
+    auto call = node_door::open(*key, message, token, std::make_shared<silent>(), whose_);
     if (!call) return call.why().text;
     (*call)->cancel();
     while (!(*call)->cancelled()) (*call)->pump();
@@ -75,6 +75,7 @@ class NodeDoor : public testing::Test {
     return open(bytes_view(message), token.to_bytes());
   }
 
+  sealed_call::fault whose_{};
   std::unique_ptr<engine> engine_;
   std::optional<node_door> door_;
   node_public node_;
@@ -90,6 +91,7 @@ TEST_F(NodeDoor, ASealThatComesAgainIsRefused) {
   auto message = sealed(node_, 7, token);
   EXPECT_EQ(open(message, token), "");
   EXPECT_EQ(open(message, token), "seal: it or its token was here before");
+  EXPECT_EQ(whose_, sealed_call::fault::client);
 }
 
 TEST_F(NodeDoor, ATokenThatComesAgainUnderAnotherSealIsRefused) {
@@ -126,13 +128,15 @@ TEST_F(NodeDoor, TheLastRostersKeyOpensForItsGraceAndNotOneMillisecondMore) {
   EXPECT_EQ(open(sealed(next, 8, fresh), fresh), "");
 }
 
-TEST_F(NodeDoor, TwoRostersAgoIsGoneWhateverTheGrace) {
-  auto token = bought();
-  auto message = sealed(node_, 7, token);
+TEST_F(NodeDoor, OlderRostersOpenForTheirGraceUpToABound) {
+  auto token = bought(), late = bought();
+  auto message = sealed(node_, 7, token), other = sealed(node_, 7, late);
   begin(8, 0, 100'000);
   begin(9, 1, 100'000);
-  EXPECT_EQ(door_->keys(), 2u);
-  EXPECT_EQ(open(message, token), "no such key");
+  EXPECT_EQ(open(message, token), "");
+  for (uint32_t i = 0; i < node_door::keys_max; ++i) begin(10 + i, 2, 100'000);
+  EXPECT_EQ(door_->keys(), node_door::keys_max);
+  EXPECT_EQ(open(other, late), "no such key");
 }
 
 TEST_F(NodeDoor, ARosterThatIsAskedForAgainHasANewKey) {
@@ -155,6 +159,7 @@ TEST_F(NodeDoor, ItRemembersAsManyAsItWasToldAndForgetsNone) {
   }
   auto token = bought();
   EXPECT_NE(open(sealed(node_, 7, token), token), "");
+  EXPECT_EQ(whose_, sealed_call::fault::node);  // so change is due
 }
 
 TEST_F(NodeDoor, ARefusalIsSignedForThatRequestAlone) {
