@@ -188,7 +188,7 @@ class fake_cluster final : public http_handler {
                       : std::string("{}");
       return from.answer(r.id, {.status = 400, .content_type = "application/problem+json"}, text);
     }
-    outer_answer out(*std::move(exchange), memory);
+    outer_answer out(*std::move(exchange));
     auto inner = read_request(plain, memory);
     ASSERT_TRUE(inner) << inner.why().text;
     std::vector<std::byte> sealed;
