@@ -38,8 +38,8 @@ class slurm_job {
     ::setenv("LETHE", places::program, 1);
     ::setenv("LETHE_API_PORT", "0", 1);
     std::string port = std::to_string(20000 + ::getpid() % 20000);
-    ::execlp("bash", "bash", (deploy + "slurm.sh").c_str(),
-             std::string(places::source) + "/models/tiny", port.c_str(), nullptr);
+    std::string model = std::string(places::source) + "/models/tiny";
+    ::execlp("bash", "bash", (deploy + "slurm.sh").c_str(), model.c_str(), port.c_str(), nullptr);
     ::_exit(127);
   }
   ~slurm_job() {

@@ -145,10 +145,9 @@ TEST(OuterAnswer, AWholeOneHasALimitAndThenSaysSo) {
   for (size_t under = 0; under < 64; ++under) {
     both_ends near(ohttp_form::whole);
     ASSERT_TRUE(near.gateway->head(200, {}, out));
-    bool fits =
-        bool(near.gateway->content(std::string(outer_answer::whole_bytes_max - under, 'a'), out));
-    bool more = bool(near.gateway->content(half, out));
-    EXPECT_FALSE(more) << under << fits;
+    if (!near.gateway->content(std::string(outer_answer::whole_bytes_max - under, 'a'), out))
+      continue;
+    EXPECT_FALSE(near.gateway->content(half, out)) << under;
   }
   out.clear();
   both_ends chunked(ohttp_form::chunked);
