@@ -121,7 +121,8 @@ using piece = std::array<unsigned char, 16>;
 
 /// Text is the same in every exchange of a protocol; only what is not text tells one from another.
 bool tells(const piece& p) {
-  return std::ranges::count_if(p, [](unsigned char c) { return c < 0x20 || c >= 0x7f; }) >= 4;
+  auto odd = [](unsigned char c) { return (c < 0x20 && c != '\r' && c != '\n') || c >= 0x7f; };
+  return std::ranges::count_if(p, odd) >= 4;
 }
 
 /// Every 16 bytes in a row of what a tap kept.
