@@ -79,8 +79,6 @@ int chat(const chat_words& words) {
   if (!client) return refuse(client.end.why.text);
   auto state = (*client)->state();
   if (!state) return refuse(state.end.why.text);
-  if (words.explain)
-    for (const auto& step : (*state)->steps) explaining()(step);
   std::string model = model_of(**state), line;
   bool terminal = isatty(STDIN_FILENO), good = true;
   if (terminal)

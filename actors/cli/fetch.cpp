@@ -43,10 +43,6 @@ int fetch(const fetch_words& words) {
   if (!client) return refuse(client.end.why.text);
   auto body = body_of(words, **client);
   if (!body) return refuse(body.why().text);
-  if (words.explain) {
-    auto state = (*client)->state();
-    for (const auto& step : state ? (*state)->steps : std::vector<check_step>()) explaining()(step);
-  }
   printed out;
   private_ask ask{.path = words.path, .body = *body, .sink = out};
   ask.claim_at_once = true;
