@@ -43,6 +43,8 @@ int fetch(const fetch_words& words) {
   if (!client) return refuse(client.end.why.text);
   auto body = body_of(words, **client);
   if (!body) return refuse(body.why().text);
+  if (body->empty())
+    return refuse("there is no body: --data, --prompt or standard input; nothing was asked");
   printed out;
   private_ask ask{.path = words.path, .body = *body, .sink = out};
   ask.claim_at_once = true;

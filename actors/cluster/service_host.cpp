@@ -31,7 +31,7 @@ caf::result<wire<schema::ControlAnswer>> service_state::control(const wire<schem
       b.setDone();
     else
       b.setRefused(
-          fmt::format("{} is a {}: it has neither engines nor traces; status and down are "
+          fmt::format("{} serves as {}: it has neither engines nor traces; status and down are "
                       "what it knows",
                       setup_.name, setup_.serves->role()));
   });
