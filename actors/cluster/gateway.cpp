@@ -152,7 +152,10 @@ void gateway_state::route(exchange& x) {
   if (auto* bad = std::get_if<inner_problem>(&wants))
     return problem(x, bad->status == 401 ? token_wanted(bad->title) : *bad);
   if (auto* at = std::get_if<inner_look>(&wants)) return look(x, at->path);
-  if (auto* c = std::get_if<inner_claim>(&wants)) return claim(x, *c);
+  if (auto* c = std::get_if<inner_claim>(&wants)) {
+    x.claimed = *c;
+    return claim(x);
+  }
   take(x, std::get<inner_sealed>(std::move(wants)));
 }
 

@@ -68,6 +68,7 @@ class gateway_state {
     std::optional<outer_answer> answer;
     std::vector<hash32> candidates;  // that were not asked yet
     std::optional<inner_sealed> sealed;
+    std::optional<inner_claim> claimed;
     uint64_t request = 0;
     uint64_t asked_ns = 0;
     request_actor answerer;
@@ -106,9 +107,10 @@ class gateway_state {
   void turn_token_keys(uint64_t now_s);
   void drop_retired(const std::optional<token_directory>& before);
   void want_rosters();
-  void claim(exchange& x, const inner_claim& c);
-  void claim_allowed(uint64_t http_id, const hash32& digest, std::string body,
-                     const result<change_state>& state);
+  void claim(exchange& x);
+  void claim_allowed(uint64_t http_id, const result<change_state>& state);
+  void spend_claimed(exchange& x);
+  void claimed_spent(uint64_t http_id, const token_id& token, const result<spend_answer>& how);
   void change_came(uint64_t http_id, const result<http_whole>& how);
   void tell_state();
   // gateway_witness.cpp: other people's word of the log

@@ -121,39 +121,64 @@ void gateway_state::publish(const wire<schema::Publish>& m) {
 }
 
 /// The gateway knows whether change is due; only the issuer can sign it.
-void gateway_state::claim(exchange& x, const inner_claim& c) {
-  token_id token{c.token.key_id, c.token.nonce};
+void gateway_state::claim(exchange& x) {
+  const auto& token = x.claimed->token;
   bool asked = setup_.spends->ask_change(
-      token, [this, queue = setup_.queue, id = x.http.id, digest = c.change.digest(),
-              body = std::string(as_text(c.bytes))](result<change_state> state) mutable {
-        queue->post([this, id, digest, body = std::move(body), state = std::move(state)]() mutable {
-          claim_allowed(id, digest, std::move(body), state);
-        });
+      {token.key_id, token.nonce},
+      [this, queue = setup_.queue, id = x.http.id](result<change_state> state) {
+        queue->post([this, id, state = std::move(state)] { claim_allowed(id, state); });
       });
   if (!asked) problem(x, {503, "too many claims wait; ask later"});
 }
 
-void gateway_state::claim_allowed(uint64_t http_id, const hash32& digest, std::string body,
-                                  const result<change_state>& state) {
+void gateway_state::claim_allowed(uint64_t http_id, const result<change_state>& state) {
   auto* x = find_http(http_id);
   if (!x) return;
   if (!state) return problem(*x, {503, "what became of the token could not be read"});
+  if (state->is == change_state::what::none) return spend_claimed(*x);
   if (state->is == change_state::what::open)
     return problem(*x, {409, "its request has not ended; ask later"});
   if (state->is != change_state::what::due)
     return problem(*x, {403, "no change is due for this token"});
-  if (state->change_digest != digest)
+  if (state->change_digest != x->claimed->change.digest())
     return problem(*x, {403, "the token was spent with another request for change"});
   http_call call{.to = setup_.issuer.origin,
                  .method = "POST",
                  .path = std::string(sealed_names::change_path),
                  .fields = {{"Authorization", "Bearer " + setup_.issuer.secret},
                             {"Content-Type", std::string(sealed_names::claim)}},
-                 .body = std::move(body)};
+                 .body = std::string(as_text(x->claimed->bytes))};
   ask_whole(*setup_.client, std::move(call),
             [this, queue = setup_.queue, http_id](result<http_whole> how) {
               queue->post([this, http_id, how = std::move(how)] { change_came(http_id, how); });
             });
+}
+
+/// Its request was lost on its way: the claim spends the token, so that it comes no more.
+void gateway_state::spend_claimed(exchange& x) {
+  if (token_keys_.empty()) return problem(x, {503, "the issuer's keys are not known yet"});
+  const auto& token = x.claimed->token;
+  const auto* key = redeemable(token.key_id);
+  if (!key || !verify_token(token, *key, setup_.publish->challenge().digest()))
+    return problem(x, {403, "no change is due for this token"});
+  token_id name{token.key_id, token.nonce};
+  bool asked = setup_.spends->spend(
+      name, x.claimed->change.digest(),
+      [this, queue = setup_.queue, id = x.http.id, name](result<spend_answer> how) {
+        queue->post([this, id, name, how = std::move(how)] { claimed_spent(id, name, how); });
+      });
+  if (!asked) problem(x, {503, "too many tokens are being spent; ask later"});
+}
+
+void gateway_state::claimed_spent(uint64_t http_id, const token_id& token,
+                                  const result<spend_answer>& how) {
+  bool fresh = how && *how == spend_answer::fresh;
+  if (fresh && !setup_.spends->settle(token, outcome::not_dispatched))
+    note_ = "outcomes of requests are being lost";
+  auto* x = find_http(http_id);
+  if (!x) return;
+  if (!how) return problem(*x, {503, "the token's spend could not be recorded"});
+  claim(*x);  // it is known now: due, or its request came first
 }
 
 void gateway_state::change_came(uint64_t http_id, const result<http_whole>& how) {

@@ -215,7 +215,7 @@ class calling {
   }
 
   call_end settle_token(const gateway_refusal& why) {
-    if (why.change == change_word::due) {
+    if (why.change != change_word::none) {  // due, or not spent: a claim tells which
       with_.tokens.leave_open(offer_.token.nonce);
       return {};
     }

@@ -51,8 +51,8 @@ inline http_said http_ask(uint16_t port, const std::string& path, const std::str
   http_said said;
   int fd = connect_to(port);
   if (fd < 0) return said;
-  std::string text =
-      (body.empty() ? "GET " : "POST ") + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
+  std::string text = (body.empty() ? "GET " : "POST ") + path +
+                     " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
   if (!body.empty())
     text +=
         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";

@@ -255,6 +255,17 @@ TEST_F(ClientCall, ATokenThatWasSpentBeforeIsDropped) {
   EXPECT_EQ(client->count().open, 0u);
 }
 
+TEST_F(ClientCall, ATokenThatWasRefusedUnspentIsChanged) {
+  cluster.refuse = [&](const inner_sealed&, const node_key&) {
+    return inner_problem{.status = 503, .title = "too many are being spent"};
+  };
+  EXPECT_TRUE(refused_at(call(), call_fault::busy, "refusal", "not ready"));
+  EXPECT_EQ(client->count().tokens, 7u);
+  EXPECT_EQ(client->claim_pending().changed, 1u);
+  EXPECT_EQ(client->count().tokens, 8u);
+  EXPECT_EQ(client->count().open, 0u);
+}
+
 TEST_F(ClientCall, AnswersNoChallengeButTheLoggedOne) {
   cluster.cheat.challenge_other = true;
   cluster.refuse = [&](const inner_sealed&, const node_key&) {

@@ -314,8 +314,8 @@ class fake_cluster final : public http_handler {
       --claims_too_early;
       return refuse_with(out, {409, "its request has not ended"}, sealed);
     }
-    const auto spent = spent_.find(c.token.nonce);
-    if (spent == spent_.end() || !spent->second.second || spent->second.first != c.change.digest())
+    const auto spent = spent_.try_emplace(c.token.nonce, c.change.digest(), true).first;
+    if (!spent->second.second || spent->second.first != c.change.digest())
       return refuse_with(out, {403, "no change is due"}, sealed);
     auto claim = issuer_.claim_change(c.token.to_bytes(), c.change.to_bytes(),
                                       cluster_challenge.digest(), now_s);
