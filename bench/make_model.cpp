@@ -78,6 +78,7 @@ gguf_header header_of(const dims& d) {
   h.add("tokenizer.ggml.token_type", std::span<const int32_t>(types));
   h.add("tokenizer.ggml.bos_token_id", 1u);
   h.add("tokenizer.ggml.eos_token_id", 2u);
+  h.add("tokenizer.chat_template", "{% for m in messages %}{{ m['content'] }}{% endfor %}");
   return h;
 }
 
