@@ -1,6 +1,7 @@
 #include "runtime/crypto/receipt.hpp"
 
 #include "runtime/crypto/big_endian.hpp"
+#include "runtime/crypto/labeled_fields.hpp"
 
 namespace lethe {
 
@@ -8,14 +9,6 @@ namespace {
 
 constexpr std::string_view label = "lethe receipt";
 constexpr size_t field_bytes = receipt_bytes - signature_bytes;
-
-/// What is signed: no other signature of a node begins with this label.
-std::array<std::byte, label.size() + field_bytes> labeled(bytes_view fields) {
-  std::array<std::byte, label.size() + field_bytes> message;
-  std::ranges::copy(as_bytes(label), message.begin());
-  std::ranges::copy(fields, message.begin() + label.size());
-  return message;
-}
 
 }  // namespace
 
@@ -27,7 +20,7 @@ signed_receipt sign_receipt(const node_key& key, const receipt& r) {
   store_be(r.epoch, at);
   store_be(r.arenas, at + 4);
   store_be(r.bytes_wiped, at + 8);
-  std::ranges::copy(key.sign(labeled(bytes_view(out).first(field_bytes))),
+  std::ranges::copy(key.sign(labeled(label, bytes_view(out).first(field_bytes))),
                     out.begin() + field_bytes);
   return out;
 }
@@ -38,7 +31,7 @@ result<receipt> verify_receipt(bytes_view bytes, const hash32& sigpk) {
   for (std::byte b : bytes.subspan(receipt_bytes))
     if (b != std::byte{}) return fail("receipt: something other than zeroes follows it");
   bytes_view fields = bytes.first(field_bytes);
-  if (!verify_signature(sigpk, labeled(fields), bytes.subspan(field_bytes, signature_bytes)))
+  if (!verify_signature(sigpk, labeled(label, fields), bytes.subspan(field_bytes, signature_bytes)))
     return fail("receipt: its signature is not the node's");
   receipt r;
   const std::byte* at = fields.data();

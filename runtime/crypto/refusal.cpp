@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/crypto/big_endian.hpp"
+#include "runtime/crypto/labeled_fields.hpp"
 
 namespace lethe {
 
@@ -11,14 +12,6 @@ namespace {
 constexpr std::string_view label = "lethe refusal";
 constexpr size_t field_bytes = refusal_bytes - signature_bytes;
 
-/// What is signed: no other signature of a node begins with this label.
-std::array<std::byte, label.size() + field_bytes> labeled(bytes_view fields) {
-  std::array<std::byte, label.size() + field_bytes> message;
-  std::ranges::copy(as_bytes(label), message.begin());
-  std::ranges::copy(fields, message.begin() + label.size());
-  return message;
-}
-
 }  // namespace
 
 signed_refusal sign_refusal(const node_key& key, const node_refusal& r) {
@@ -26,7 +19,7 @@ signed_refusal sign_refusal(const node_key& key, const node_refusal& r) {
   std::byte* at = std::ranges::copy(r.binding, out.data()).out;
   store_be(r.epoch, at);
   store_be(uint8_t(r.reason), at + 4);
-  std::ranges::copy(key.sign(labeled(bytes_view(out).first(field_bytes))),
+  std::ranges::copy(key.sign(labeled(label, bytes_view(out).first(field_bytes))),
                     out.begin() + field_bytes);
   return out;
 }
@@ -35,7 +28,7 @@ result<node_refusal> verify_refusal(bytes_view bytes, const hash32& sigpk, const
   if (bytes.size() != refusal_bytes)
     return fail("refusal: {} bytes; it has {}", bytes.size(), refusal_bytes);
   bytes_view fields = bytes.first(field_bytes);
-  if (!verify_signature(sigpk, labeled(fields), bytes.last(signature_bytes)))
+  if (!verify_signature(sigpk, labeled(label, fields), bytes.last(signature_bytes)))
     return fail("refusal: its signature is not the node's");
   node_refusal r;
   std::ranges::copy(fields.first<32>(), r.binding.begin());
