@@ -260,6 +260,7 @@ void opening(const options& o) {
 }
 
 int measure(const options& o) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   both_paths b(o);
   b.stock(o.streams + 2);
   if (!same_words(b, o)) give_up("the private path says something else than the plain one");
