@@ -252,6 +252,34 @@ def drill(rng, count, held=False):
     return messages(None, [(t.user, t.answer) for t in turns])
 
 
+def _quiz(scene):
+    """A few facts, and questions for them and for older ones."""
+    facts = [f for f in (recall.fresh(scene) for _ in range(scene.rng.randint(1, 3))) if f]
+    if not facts:
+        return [lists.listing(scene)]
+    turns = [(recall.told_and_asked if scene.chance(0.4) else recall.tell)(scene, facts)]
+    new = [about for about, f in scene.facts.items() if f in facts]
+    for _ in range(scene.rng.randint(1, 3)):
+        about = scene.rng.choice(new if scene.chance(0.5) else list(scene.facts))
+        turns.append((recall.check if scene.chance(0.25) else recall.ask)(scene, about))
+    return turns
+
+
+def practice(rng, count, held=False):
+    """What takes longest to learn, in a dense form: to copy, to compare, to obey a system line."""
+    scene = Scene(rng, held)
+    style = styles.drawn(scene) if scene.chance(0.35) else None
+    turns = scene.turns
+    while len(turns) < count:
+        if style and style.key == "called" and scene.chance(0.4):
+            turns.append(talk.naming(scene))
+        elif scene.chance(0.4 if style else 0.15):
+            turns.append(any_task(scene) if style else lists.listing(scene))
+        else:
+            turns += _quiz(scene)
+    return messages(style.line if style else None, finished(turns, style))
+
+
 if __name__ == "__main__":
     import random
     import sys

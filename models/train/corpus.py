@@ -7,10 +7,12 @@ import chat
 import stories
 from turns import Scene
 
-DRILLS, DOCUMENTS = 0.12, 0.015  # shares of drills and of bare stories among the texts
+# Shares of bare stories, drills and practice among the texts; the rest are chats.
+DOCUMENTS, DRILLS = 0.015, 0.12
+PRACTICE = [(0, 0), (22_000_000, 0.3)]  # from so many tokens on
 
 
-def text_ids(tokenizer, rng, length):
+def text_ids(tokenizer, rng, length, practice):
     """One chat, drill or story of at most `length` tokens."""
     while True:
         draw = rng.random()
@@ -20,6 +22,9 @@ def text_ids(tokenizer, rng, length):
         elif draw < DOCUMENTS + DRILLS:
             ids, weights = tokenizer.chat(chat.drill(rng,
                                                      rng.randint(3, max(4, min(12, length // 30)))))
+        elif draw < DOCUMENTS + DRILLS + practice:
+            ids, weights = tokenizer.chat(
+                chat.practice(rng, rng.randint(3, max(4, min(16, length // 28)))))
         else:
             # Mostly short chats; now and then one that fills the row.
             budget = length if rng.random() < 0.3 else min(length, rng.choice((64, 128, 256)))
@@ -28,12 +33,15 @@ def text_ids(tokenizer, rng, length):
             return ids, weights
 
 
-def batch(tokenizer, seed, step, rows, length):
-    """(ids, targets, weights, text numbers), each rows x length; rows hold several whole texts."""
+def batch(tokenizer, seed, step, tokens, rows, length):
+    """(ids, targets, weights, text numbers), each rows x length; rows hold several whole texts.
+
+    `tokens` were trained on before."""
     rng = random.Random(f"{seed}/{step}")
+    practice = [share for start, share in PRACTICE if tokens >= start][-1]
     texts, total = [], 0
     while total < rows * length:
-        ids, weights = text_ids(tokenizer, rng, length)
+        ids, weights = text_ids(tokenizer, rng, length, practice)
         texts.append((ids, weights))
         total += len(ids)
     texts.sort(key=lambda t: -len(t[0]))

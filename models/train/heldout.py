@@ -73,15 +73,8 @@ def styled(rng):
         turns = [recall.tell(scene, [recall.fresh(scene)])]
     last = recall.ask(scene, rng.choice(list(scene.facts))) if turns else chat.any_task(scene)
     if style.key == "called" and scene.chance(0.5):
-        last = _naming(scene)
+        last = talk.naming(scene)
     return _examined(scene, turns, last, style.line, "exact", style)
-
-
-def _naming(scene):
-    while True:
-        turn = talk.talk(scene)
-        if turn.answer.startswith("My name"):
-            return turn
 
 
 def free(rng):

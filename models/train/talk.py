@@ -31,6 +31,14 @@ def talk(scene):
                 _in_one_word(answer))
 
 
+def naming(scene):
+    """A question for the assistant's name."""
+    while True:
+        turn = talk(scene)
+        if turn.answer.startswith("My name"):
+            return turn
+
+
 def _in_one_word(answer):
     """The short form of an answer, where one is clear."""
     if answer.startswith(("Yes, I am", "No, ")):

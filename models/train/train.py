@@ -190,7 +190,7 @@ def trained(args, device):
             done = at.tokens - at.first
             rows, length = batch_size(done / wanted, DECAY_BATCHES) if args.decay else \
                 batch_size(at.tokens, BATCHES)
-            data = corpus.batch(tokenizer, args.seed, at.step, rows, length)
+            data = corpus.batch(tokenizer, args.seed, at.step, at.tokens, rows, length)
             answers = one_step(model, teacher, opt, data, device, kernels,
                                factor(done, wanted, args.decay))
             at.step, at.tokens = at.step + 1, at.tokens + rows * length
