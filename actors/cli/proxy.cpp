@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <map>
+#include <mutex>
+
 #include "actors/cli/commands.hpp"
 #include "actors/cli/private_session.hpp"
 #include "runtime/client/local_proxy.hpp"
@@ -26,12 +29,48 @@ class until_told {
   sigset_t set_;
 };
 
-int serve(const std::string& trust, const std::string& address, uint32_t calls) {
+/// What was checked of each call, on standard error: a line a call, or one a step. No content.
+class proxy_log {
+ public:
+  explicit proxy_log(bool every_step) : every_step_(every_step) {}
+
+  void tell(uint64_t call, const check_step& step) {
+    std::lock_guard lock(mutex_);
+    if (step.name == "call") return end(call, step);
+    if (every_step_)
+      fmt::print(stderr, "call {}  {:<6} {:<14} {}\n", call, step.ok ? "ok" : "FAILED", step.name,
+                 step.detail);
+    else
+      note(checked_[call], step);
+  }
+
+ private:
+  /// Steps that several draws repeat are named once.
+  static void note(std::string& names, const check_step& step) {
+    auto name = step.ok ? step.name : step.name + " FAILED";
+    if (names.find(name) != names.npos) return;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  void end(uint64_t call, const check_step& step) {
+    auto checked = checked_.extract(call);
+    fmt::print(stderr, "call {}  {:<6} {}{}\n", call, step.ok ? "ok" : "FAILED",
+               checked ? "checked " + checked.mapped() + "; " : "", step.detail);
+  }
+
+  const bool every_step_;
+  std::mutex mutex_;
+  std::map<uint64_t, std::string> checked_;
+};
+
+int serve(const std::string& trust, const std::string& address, uint32_t calls, bool explain) {
   until_told end;
   auto client = open_private(trust, {.keeps_stocked = true});
   if (!client) return refuse(client.end.why.text);
   auto n = (*client)->count();
-  auto proxy = local_proxy::start(**client, address, calls);
+  proxy_log log(explain);
+  auto proxy =
+      local_proxy::start(**client, address, calls,
+                         [&log](uint64_t call, const check_step& step) { log.tell(call, step); });
   if (!proxy) return refuse(proxy.why().text);
   for (const auto& at : (*proxy)->bound()) fmt::print("listening proxy http://{}/v1\n", at.address);
   std::fflush(stdout);
@@ -51,11 +90,14 @@ void add_proxy(CLI::App& app, int& exit_code) {
   auto trust = std::make_shared<std::string>();
   auto address = std::make_shared<std::string>("127.0.0.1:8089");
   auto calls = std::make_shared<uint32_t>(32);
+  auto explain = std::make_shared<bool>(false);
   proxies->add_option("TRUST", *trust, "the trust file; lethe keys public prints one")->required();
   proxies->add_option("--listen", *address, "ADDRESS:PORT, loopback only")->capture_default_str();
   proxies->add_option("--calls", *calls, "that run at once; as many wait")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  proxies->add_flag("--explain", *explain,
+                    "log each step of each call; without it a line a call says what was checked");
   proxies->footer(
       "Tokens, relay, log, node choice and receipts happen behind it. A body is shown to at most\n"
       "1 + r nodes within ten minutes, an SDK's own retries included; then the answer is a 400,\n"
@@ -63,7 +105,7 @@ void add_proxy(CLI::App& app, int& exit_code) {
       "Example:\n"
       "  lethe proxy client.toml &\n"
       "  OPENAI_BASE_URL=http://127.0.0.1:8089/v1 OPENAI_API_KEY=none my-application");
-  proxies->callback([=, &exit_code] { exit_code = serve(*trust, *address, *calls); });
+  proxies->callback([=, &exit_code] { exit_code = serve(*trust, *address, *calls, *explain); });
 }
 
 }  // namespace lethe

@@ -1,6 +1,7 @@
 #include "runtime/client/local_proxy.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <set>
 #include <unordered_map>
@@ -70,7 +71,8 @@ void answer_error(http_server& to, uint64_t id, const api_error& why) {
 /// The server's thread takes requests in; each of some threads of its own answers one at a time.
 class local_proxy::desk final : public http_handler {
  public:
-  desk(private_client& client, uint32_t calls_max) : client_(client), calls_max_(calls_max) {}
+  desk(private_client& client, uint32_t calls_max, watcher watch)
+      : client_(client), calls_max_(calls_max), watch_(std::move(watch)) {}
   ~desk() override {
     {
       std::lock_guard lock(mutex_);
@@ -145,10 +147,21 @@ class local_proxy::desk final : public http_handler {
     auto body = without_labels(request.body, memory);
     if (!body)
       return answer_error(*server_, request.id, {.status = 400, .message = body.why().text});
-    answer.end(client_.call(
-        {.path = request.head.path, .body = *body, .sink = answer, .stop = answer.stop()}));
+    answer.end(
+        ask({.path = request.head.path, .body = *body, .sink = answer, .stop = answer.stop()}));
   } catch (const std::bad_alloc&) {
     answer.end(fault(call_fault::request, "the request does not fit its memory"));
+  }
+
+  private_answer ask(private_ask what) {
+    if (!watch_) return client_.call(what);
+    const uint64_t number = ++calls_;
+    what.observer = [this, number](const check_step& s) { watch_(number, s); };
+    auto answer = client_.call(what);
+    auto cost = fmt::format("{} draw{}", answer.draws, answer.draws == 1 ? "" : "s");
+    if (answer.proof) cost += fmt::format(", {} arenas wiped", answer.proof->arenas);
+    watch_(number, {"call", bool(answer), answer ? cost : cost + "; " + answer.why.text});
+    return answer;
   }
 
   void show_models(uint64_t id, proxy_answer& answer) {
@@ -159,6 +172,8 @@ class local_proxy::desk final : public http_handler {
 
   private_client& client_;
   const uint32_t calls_max_;
+  const watcher watch_;
+  std::atomic<uint64_t> calls_{0};
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<http_request> waiting_;
@@ -172,12 +187,12 @@ local_proxy::~local_proxy() = default;
 
 result<std::unique_ptr<local_proxy>> local_proxy::start(private_client& client,
                                                         const std::string& address,
-                                                        uint32_t calls_max) {
+                                                        uint32_t calls_max, watcher watch) {
   auto where = listener_text::parse(address);
   if (!where.valid) return fail("{}: {}", address, listener_form);
   if (!where.loopback)
     return fail("{}: a proxy listens on loopback only: prompts come to it in the clear", address);
-  auto d = std::make_unique<desk>(client, calls_max);
+  auto d = std::make_unique<desk>(client, calls_max, std::move(watch));
   if (auto ok = d->open(address); !ok) return ok.why();
   return std::unique_ptr<local_proxy>(new local_proxy(std::move(d)));
 }

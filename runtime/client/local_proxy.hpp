@@ -10,11 +10,14 @@ namespace lethe {
 /// body, without what labels its user.
 class local_proxy {
  public:
+  /// Told each step of each call, by the call's number, on any thread; the last is named "call".
+  using watcher = std::function<void(uint64_t call, const check_step&)>;
+
   /// On loopback only: requests are in the clear here. So many calls run at once, as many wait.
   /// The client outlives it.
   static result<std::unique_ptr<local_proxy>> start(private_client& client,
                                                     const std::string& address,
-                                                    uint32_t calls_max = 32);
+                                                    uint32_t calls_max = 32, watcher watch = {});
   ~local_proxy();  // calls in flight are stopped
   local_proxy(const local_proxy&) = delete;
   local_proxy& operator=(const local_proxy&) = delete;

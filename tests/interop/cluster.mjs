@@ -26,10 +26,12 @@ export async function until(good, what, seconds = 30) {
   throw new Error(`not within ${seconds} s: ${what}`);
 }
 
-/// `lethe up FILE`, as a process of its own. Its listeners' URLs are members, by role.
+/// `lethe up FILE`, or what `arguments` say, as a process of its own. Its listeners' URLs are
+/// members, by role.
 export class Program {
   async start(roles) {
-    this.child = spawn(program, ['up', this.file], { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = spawn(program, this.arguments ?? ['up', this.file],
+      { stdio: ['ignore', 'pipe', 'pipe'] });
     process.on('exit', () => this.over || this.child.kill('SIGKILL'));
     this.said = '';
     this.child.stderr.on('data', (text) => { this.said += text; });
@@ -41,7 +43,7 @@ export class Program {
       if (word === 'listening') this[role] = url;
     });
     const listens = () => {
-      if (this.over) throw new Error(`lethe up ended:\n${this.said}`);
+      if (this.over) throw new Error(`lethe ended:\n${this.said}`);
       return roles.every((role) => this[role]);
     };
     await until(listens, `${roles} listen`, 60);

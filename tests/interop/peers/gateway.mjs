@@ -22,11 +22,13 @@ export class PeerGateway {
   onSealed = (answer) => answer;
   onRoster = (roster) => roster;
   full = false;
+  redraws = 0; // of the policy, which is logged at the start
+  shown = 0; // requests that came with a good token
   changed = 0;
   #spent = new Map(); // by nonce: what change is due for it, or null
 
-  static async start(issuer, origin = 'peer') {
-    const made = Object.assign(new PeerGateway(), { issuer, origin });
+  static async start(issuer, { origin = 'peer', redraws = 0 } = {}) {
+    const made = Object.assign(new PeerGateway(), { issuer, origin, redraws });
     await made.#publish();
     made.server = createServer((request, response) => made.#serve(request, response));
     await new Promise((done) => { made.server.listen(0, '127.0.0.1', done); });
@@ -68,7 +70,7 @@ export class PeerGateway {
 
   #policy() {
     return {
-      name: 'embedded', candidates: 1, redraws: 0, chunk_bytes: 16384, tick_ms: 0, nodes_min: 1,
+      name: 'embedded', candidates: 1, redraws: this.redraws, chunk_bytes: 16384, tick_ms: 0, nodes_min: 1,
       share_max_permille: 1000, growth_max_permille: 0, roster_age_max_s: 3600, token_batch: 4,
       buyers_min: 0, request_buckets: [1024, 65536], evidence_kinds: ['none'],
       classes: { parrot: capacity }, token_challenge: base64.stringify(this.challenge.serialize()),
@@ -156,6 +158,7 @@ export class PeerGateway {
     const nonce = hex(given.token.authInput.nonce);
     if (this.#spent.has(nonce)) return this.#refuse(403, 'none');
     this.#spent.set(nonce, null);
+    this.shown += 1;
     if (this.full) {
       this.#spent.set(nonce, base64url.parse(request.headers.get('lethe-change')));
       return this.#refuse(503, 'due');
