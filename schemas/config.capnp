@@ -159,6 +159,7 @@ struct Issuer {
   key @5 :Text $path $public $help("PEM, of the certificate");
   epochS @6 :UInt32 = 604800 $least(86400) $most(31536000) $help("seconds of a token epoch");
   batch @7 :UInt16 = 64 $least(1) $most(256) $help("tokens of one purchase, the same for everyone");
+  origins @8 :List(Text) $elements(16) $public $help("of web pages that may ask from a browser (CORS), as https://chat.example; none: no page of others");
 }
 
 struct Relay {
@@ -168,6 +169,7 @@ struct Relay {
   certificate @3 :Text $path $public $help("PEM; none: plain HTTP, behind something that ends TLS");
   key @4 :Text $path $public $help("PEM, of the certificate");
   connections @5 :UInt32 = 1024 $least(1) $most(65536) $help("of clients at once");
+  origins @6 :List(Text) $elements(16) $public $help("of web pages that may ask from a browser (CORS), as https://chat.example; none: no page of others");
 }
 
 struct Witness {

@@ -8,6 +8,12 @@ namespace lethe {
 
 namespace {
 
+web_origins origins_of(capnp::List<capnp::Text>::Reader texts) {
+  std::vector<std::string> allowed;
+  for (auto text : texts) allowed.emplace_back(text.cStr());
+  return web_origins(std::move(allowed));
+}
+
 class relay_service final : public service {
  public:
   explicit relay_service(std::unique_ptr<relay> r) : relay_(std::move(r)) {}
@@ -77,7 +83,8 @@ result<std::shared_ptr<service>> open_relay(const checked_config& config) {
                     .gateway = gateway->first,
                     .gateway_path = gateway->second,
                     .trust = trust_at(config.config, r.getAuthorities()),
-                    .connections_max = r.getConnections()};
+                    .connections_max = r.getConnections(),
+                    .origins = origins_of(r.getOrigins())};
   auto started = relay::start(made);
   if (!started) return started.why();
   return std::shared_ptr<service>(std::make_shared<relay_service>(*std::move(started)));
@@ -89,7 +96,8 @@ result<std::shared_ptr<service>> open_issuer(const checked_config& config) {
                                  identity_at(config.config, i.getCertificate(), i.getKey())}},
                      .folder = config.config.resolve(i.getFolder().cStr()),
                      .epoch_s = i.getEpochS(),
-                     .batch = i.getBatch()};
+                     .batch = i.getBatch(),
+                     .origins = origins_of(i.getOrigins())};
   if (i.getSecret().size() > 0) made.secret = config.config.resolve(i.getSecret().cStr());
   auto started = issuer::start(made);
   if (!started) return started.why();

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/config/listener_text.hpp"
+#include "runtime/config/origin_text.hpp"
 
 namespace lethe {
 
@@ -75,18 +76,34 @@ void check_gateway(cluster_config& config) {
   check_witnesses(config);
 }
 
+/// Web pages that may ask.
+template <class Reader>
+void check_origins(cluster_config& config, const char* section, Reader from) {
+  std::set<std::string> seen;
+  auto origins = from.getOrigins();
+  for (uint32_t i = 0; i < origins.size(); ++i) {
+    auto key = fmt::format("{}.origins[{}]", section, i);
+    if (auto ok = check_origin(origins[i].cStr()); !ok)
+      config.refuse(key, "{}", ok.why().text);
+    else if (!seen.insert(origins[i].cStr()).second)
+      config.refuse(key, "is there before");
+  }
+}
+
 void check_issuer(cluster_config& config) {
   auto i = config.get().getIssuer();
   check_listener(config, "issuer", i);
   check_folder(config, "issuer.folder", i.getFolder().cStr());
   if (i.getName().size() == 0 || i.getName().size() > 255)
     config.refuse("issuer.name", "must have 1 to 255 bytes: challenges carry it");
+  check_origins(config, "issuer", i);
 }
 
 void check_relay(cluster_config& config) {
   auto r = config.get().getRelay();
   check_listener(config, "relay", r);
   check_url(config, "relay.gateway", r.getGateway().cStr());
+  check_origins(config, "relay", r);
 }
 
 void check_witness(cluster_config& config) {

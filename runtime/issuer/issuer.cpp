@@ -117,10 +117,11 @@ class issuer::house final : public http_handler {
  private:
   result<void> open_stores();
   std::optional<till_answer> refusal_of(const door* to, const http_head& head) const;
-  void publish(http_server& to, uint64_t id) const;
+  web_origins::fields for_browsers(const door* to, const http_head& head) const;
+  void publish(http_server& to, uint64_t id, web_origins::fields fields) const;
   void serve(http_server& to, http_request& r);
   till_answer ask_till(const http_request& r);
-  void say(http_server& to, uint64_t id, const till_answer& a);
+  void say(http_server& to, uint64_t id, const till_answer& a, web_origins::fields fields);
   void look_at_clock();
   void keep_time();
 
@@ -202,23 +203,31 @@ std::optional<till_answer> issuer::house::refusal_of(const door* to, const http_
   return {};
 }
 
+/// Pages may look and buy; change is the gateway's.
+web_origins::fields issuer::house::for_browsers(const door* to, const http_head& head) const {
+  return to == &change_door ? web_origins::fields{} : config_.origins.fields_for(head);
+}
+
 void issuer::house::arrived(http_server& from, http_request r) {
   ++counts_.open;
   const auto* to = door_of(r.head);
   const uint64_t id = r.id;
-  if (auto no = refusal_of(to, r.head)) return say(from, id, *no);
-  if (to == &directory_door) return publish(from, id);
+  if (to == &one_door || to == &batch_door)
+    if (auto may = config_.origins.preflight(r.head, "POST", "authorization, content-type"))
+      return from.answer(id, *std::move(may), {});
+  auto fields = for_browsers(to, r.head);
+  if (auto no = refusal_of(to, r.head)) return say(from, id, *no, std::move(fields));
+  if (to == &directory_door) return publish(from, id, std::move(fields));
   if (crew_->put(from, std::move(r))) return;
   till_answer busy{.status = 503, .why = "too many wait; ask later"};
   busy.retry_after_s = limits::issuer_busy_retry_s;
-  say(from, id, busy);
+  say(from, id, busy, std::move(fields));
 }
 
-void issuer::house::publish(http_server& to, uint64_t id) const {
+void issuer::house::publish(http_server& to, uint64_t id, web_origins::fields fields) const {
   const uint32_t age_s = std::min(limits::directory_age_max_s, config_.epoch_s / 2);
-  to.answer(id,
-            {.content_type = std::string(token_directory_media),
-             .fields = {{"Cache-Control", fmt::format("public, max-age={}", age_s)}}},
+  fields.emplace_back("Cache-Control", fmt::format("public, max-age={}", age_s));
+  to.answer(id, {.content_type = std::string(token_directory_media), .fields = std::move(fields)},
             *turns_->directory());
 }
 
@@ -230,7 +239,7 @@ void issuer::house::serve(http_server& to, http_request& r) {
     std::lock_guard lock(mutex_);
     if (answer.status == 200 || answer.status == 500) till_trouble_ = answer.fault;
   }
-  say(to, r.id, answer);
+  say(to, r.id, answer, for_browsers(door_of(r.head), r.head));
 }
 
 till_answer issuer::house::ask_till(const http_request& r) {
@@ -242,8 +251,10 @@ till_answer issuer::house::ask_till(const http_request& r) {
                            : till_->sell_one(bearer_of(r.head), as_bytes(r.body), *keys, now_s);
 }
 
-void issuer::house::say(http_server& to, uint64_t id, const till_answer& a) {
-  http_answer head{.status = a.status, .content_type = std::string(a.media)};
+void issuer::house::say(http_server& to, uint64_t id, const till_answer& a,
+                        web_origins::fields fields) {
+  http_answer head{
+      .status = a.status, .content_type = std::string(a.media), .fields = std::move(fields)};
   if (a.status == 401) head.fields.emplace_back("WWW-Authenticate", "Bearer");
   if (a.retry_after_s > 0)
     head.fields.emplace_back("Retry-After", fmt::format("{}", a.retry_after_s));

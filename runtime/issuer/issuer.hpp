@@ -9,6 +9,7 @@
 
 #include "runtime/base/unix_time.hpp"
 #include "runtime/http/http_server.hpp"
+#include "runtime/http/web_origins.hpp"
 #include "runtime/issuer/issuer_limits.hpp"
 #include "runtime/store/account_store.hpp"
 
@@ -23,6 +24,7 @@ struct issuer_config {
   uint32_t batch = 64;  // tokens of a purchase
   uint32_t threads = 2;
   uint32_t waiting_max = limits::issuer_waiting_max;
+  web_origins origins;  // of pages that may buy
   std::function<uint64_t()> now_s = unix_s;
   std::chrono::milliseconds look_every{1000};  // at the clock
 };

@@ -39,8 +39,8 @@ struct relay_counts {
 /// The way back of one exchange: what the gateway says goes to the client, until that has left.
 class way_back final : public http_call_watcher {
  public:
-  way_back(http_server& to, uint64_t id, relay_counts& counts)
-      : to_(&to), id_(id), counts_(counts) {}
+  way_back(http_server& to, uint64_t id, relay_counts& counts, web_origins::fields for_browsers)
+      : to_(&to), id_(id), counts_(counts), for_browsers_(std::move(for_browsers)) {}
 
   /// From here on nothing of this touches the server.
   void close() {
@@ -50,7 +50,8 @@ class way_back final : public http_call_watcher {
 
   void began(uint64_t, const http_reply& head) override {
     http_answer answer{.status = head.status,
-                       .content_type = std::string(head.field("content-type"))};
+                       .content_type = std::string(head.field("content-type")),
+                       .fields = for_browsers_};
     if (head.frame == body_frame::length) answer.content_length = head.content_length;
     for (auto name : {"Incremental", "Cache-Control"})
       if (auto value = head.field(name); !value.empty()) answer.fields.emplace_back(name, value);
@@ -68,7 +69,8 @@ class way_back final : public http_call_watcher {
       if (how) return s.end(id_);
       ++counts_.failed;
       if (begun_) return s.cut(id_);
-      s.answer(id_, {.status = 502, .content_type = "text/plain"}, "the gateway did not answer");
+      s.answer(id_, {.status = 502, .content_type = "text/plain", .fields = for_browsers_},
+               "the gateway did not answer");
     });
   }
 
@@ -84,6 +86,7 @@ class way_back final : public http_call_watcher {
   uint64_t id_;
   bool begun_ = false;
   relay_counts& counts_;
+  const web_origins::fields for_browsers_;
 };
 
 }  // namespace
@@ -116,12 +119,19 @@ class relay::desk final : public http_handler {
   const relay_counts& counts() const { return counts_; }
 
   void arrived(http_server& from, http_request r) override {
+    if (r.head.path == "/" && r.head.query.empty())
+      if (auto may = config_.origins.preflight(r.head, "POST", "content-type, incremental"))
+        return from.answer(r.id, *std::move(may), {});
+    auto for_browsers = config_.origins.fields_for(r.head);
     if (auto no = refusal_of(r.head)) {
       ++counts_.refused;
-      return from.answer(r.id, {.status = no->status, .content_type = "text/plain"}, no->why);
+      return from.answer(
+          r.id,
+          {.status = no->status, .content_type = "text/plain", .fields = std::move(for_browsers)},
+          no->why);
     }
     ++counts_.exchanges;
-    auto back = std::make_shared<way_back>(from, r.id, counts_);
+    auto back = std::make_shared<way_back>(from, r.id, counts_, std::move(for_browsers));
     open_.emplace(r.id, exchange{client_->ask(call_for(r), back), back});
     counts_.open = open_.size();
   }

@@ -6,6 +6,7 @@
 
 #include "runtime/http/http_client.hpp"
 #include "runtime/http/http_server.hpp"
+#include "runtime/http/web_origins.hpp"
 
 namespace lethe {
 
@@ -18,6 +19,7 @@ struct relay_config {
   uint64_t answer_bytes_max = uint64_t{256} << 20;
   size_t window_bytes = size_t{64} << 10;  // of one exchange, each way
   uint32_t connections_max = 1024;
+  web_origins origins;  // of pages that may ask
 };
 
 /// What it counts; it keeps nothing of a single exchange.

@@ -16,9 +16,12 @@ async function command(...args) {
 
 export class PrivatePath {
   #parts = [];
-  /// `issuer`: {url, secret} of one that runs already.
-  static async up({ issuer } = {}) {
+  /// `issuer`: {url, secret} of one that runs already. `origins`: of pages that may ask.
+  /// `before(role, url)`: the URL of what is put before gateway and relay.
+  static async up({ issuer, origins = [], before = (role, url) => url } = {}) {
     const p = new PrivatePath();
+    p.origins = JSON.stringify(origins);
+    p.before = before;
     p.folder = folder();
     p.other = issuer;
     p.name = `private-${process.pid}-${++paths}`;
@@ -46,9 +49,11 @@ issuer_secret = "gateway.secret"`);
     this.relay = await this.#program('relay', ['relay'], `
 [relay]
 listen = "127.0.0.1:0"
-gateway = "${this.cluster.gateway}/"`);
-    this.trust = parse(
-      await command('keys', 'public', this.cluster.file, '--relay', this.relay.relay));
+gateway = "${await this.before('gateway', this.cluster.gateway)}/"
+origins = ${this.origins}`);
+    const relay = await this.before('relay', this.relay.relay);
+    this.trustText = await command('keys', 'public', this.cluster.file, '--relay', relay);
+    this.trust = parse(this.trustText);
     await until(() => this.#published(), 'a roster is published', 60)
       .catch((why) => { throw new Error(`${why}\n${this.cluster.said}`); });
   }
@@ -58,7 +63,8 @@ gateway = "${this.cluster.gateway}/"`);
 [issuer]
 listen = "127.0.0.1:0"
 folder = "issuer"
-secret = "gateway.secret"`);
+secret = "gateway.secret"
+origins = ${this.origins}`);
     return this.issuer.issuer;
   }
 

@@ -2,6 +2,14 @@
 import * as varints from 'quicvarint';
 import { base16 } from 'rfc4648';
 
+/// A fetch of which a browser keeps nothing, and to which it adds no more than it must.
+export async function fetchFrom(who, url, how = {}) {
+  const quiet = { credentials: 'omit', referrerPolicy: 'no-referrer', cache: 'no-store' };
+  return fetch(url, { ...quiet, ...how }).catch((cause) => {
+    throw new Error(`${who}: not reached; a page's origin must be in its \`origins\``, { cause });
+  });
+}
+
 export const utf8 = (text) => new TextEncoder().encode(text);
 export const textOf = (bytes) => new TextDecoder('utf-8', { fatal: true }).decode(bytes);
 export const hex = (bytes) => base16.stringify(bytes).toLowerCase();

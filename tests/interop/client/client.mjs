@@ -1,6 +1,6 @@
 // One call of the private path: keys, log, roster, draw, token, seal, relay, answer, receipt.
 import { base64, base64url } from 'rfc4648';
-import { equal, piecesOf, textOf, utf8 } from './bytes.mjs';
+import { equal, fetchFrom, piecesOf, textOf, utf8 } from './bytes.mjs';
 import { encodeRequest, gather, openResponse, pad } from './bhttp.mjs';
 import { LogReader, readNoteKey } from './log.mjs';
 import { chunked, readKeys, sealRequest, whole } from './ohttp.mjs';
@@ -79,7 +79,7 @@ export class PrivateClient {
 
   /// The gateway's keys, as the relay passes them on.
   async fetchKeys() {
-    const answer = await fetch(`${this.relay}/.well-known/ohttp-gateway`);
+    const answer = await fetchFrom('relay', `${this.relay}/.well-known/ohttp-gateway`);
     if (answer.status !== 200) throw new Error(`relay: it answers ${answer.status}`);
     return new Uint8Array(await answer.arrayBuffer());
   }
@@ -89,7 +89,8 @@ export class PrivateClient {
     const sealed = await sealRequest(config, message, form);
     const headers = { 'content-type': sealed.type };
     if (form === chunked) headers.incremental = '?1';
-    const answer = await fetch(`${this.relay}/`, { method: 'POST', headers, body: sealed.body });
+    const answer = await fetchFrom('relay', `${this.relay}/`,
+      { method: 'POST', headers, body: sealed.body });
     if (answer.status !== 200)
       throw new Refused(answer.status, answer.headers, await answer.text());
     if (answer.headers.get('content-type') !== sealed.answerType)

@@ -3,6 +3,7 @@ import {
   AuthorizationHeader, MediaType, TokenChallenge, genericBatched, publicVerif, sendTokenRequest,
 } from '@cloudflare/privacypass-ts';
 import { base64url } from 'rfc4648';
+import { fetchFrom } from './bytes.mjs';
 
 const { BlindRSAMode, Client, TokenResponse } = publicVerif;
 
@@ -45,7 +46,8 @@ export async function buyBatch({ url, secret, challenge, key, count }) {
   const headers = bearer(secret);
   headers.set('content-type', MediaType.ARBITRARY_BATCHED_TOKEN_REQUEST);
   const body = batch.createTokenRequest(requests).serialize();
-  const answer = await fetch(`${url}/token-request-batch`, { method: 'POST', headers, body });
+  const answer = await fetchFrom('issuer', `${url}/token-request-batch`,
+    { method: 'POST', headers, body });
   const bytes = new Uint8Array(await answer.arrayBuffer());
   if (answer.status !== 200) throw new Error(`issuer: it answers ${answer.status}`);
   if (answer.headers.get('content-type') !== MediaType.ARBITRARY_BATCHED_TOKEN_RESPONSE)

@@ -173,12 +173,13 @@ export class PeerGateway {
   /// The node's: it says again what was said, in pieces of 40 bytes.
   async #answer(opened) {
     const request = new BHttpDecoder().decodeRequest(opened.plain);
-    const { messages: [{ content }] } = await request.json();
+    const { messages: [{ content }], stream } = await request.json();
     const message = { role: 'assistant', content: `${content}!` };
-    const json = { object: 'chat.completion', model: 'parrot',
-      choices: [{ index: 0, finish_reason: 'stop', message }] };
-    const answer = await new BHttpEncoder().encodeResponse(
-      new Response(JSON.stringify(json), { headers: { 'content-type': 'application/json' } }));
+    const json = JSON.stringify({ object: 'chat.completion', model: 'parrot',
+      choices: [{ index: 0, finish_reason: 'stop', [stream ? 'delta' : 'message']: message }] });
+    const type = stream ? 'text/event-stream' : 'application/json';
+    const answer = await new BHttpEncoder().encodeResponse(new Response(
+      stream ? `data: ${json}\n\ndata: [DONE]\n\n` : json, { headers: { 'content-type': type } }));
     const pieces = [];
     for (let at = 0; at < answer.length; at += 40) pieces.push(answer.slice(at, at + 40));
     const receipt = await signReceipt(this.node, this.onReceipt({ ...opened, release, arenas: 1,

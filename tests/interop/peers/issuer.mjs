@@ -12,9 +12,11 @@ const tokenBytes = 354;
 
 export class PeerIssuer {
   counts = { one: 0, batch: 0, changed: 0 };
-  /// `secret` is the gateway's, `account` that of whoever buys.
-  static async start({ secret, account }) {
+  /// `secret` is the gateway's, `account` that of whoever buys, `page` the origin of one that may.
+  static async start({ secret, account, page }) {
     const made = Object.assign(new PeerIssuer(), { secret, account });
+    made.forPages = page ? { 'access-control-allow-origin': page,
+      'access-control-allow-headers': 'authorization, content-type' } : {};
     const { privateKey, publicKey } = await Issuer.generateKey(BlindRSAMode.PSS,
       { modulusLength: 2048, publicExponent: new Uint8Array([1, 0, 1]) });
     made.issuer = new Issuer(BlindRSAMode.PSS, 'issuer', privateKey, publicKey);
@@ -36,8 +38,9 @@ export class PeerIssuer {
   }
 
   async #serve(request, response) {
+    if (request.method === 'OPTIONS') return response.writeHead(204, this.forPages).end();
     const answer = await this.#answer(request).catch((why) => [400, 'text/plain', String(why)]);
-    response.writeHead(answer[0], { 'content-type': answer[1] }).end(answer[2]);
+    response.writeHead(answer[0], { ...this.forPages, 'content-type': answer[1] }).end(answer[2]);
   }
 
   async #answer(request) {

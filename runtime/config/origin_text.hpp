@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+#include "runtime/base/result.hpp"
+
+namespace lethe {
+
+/// Whether it is a web page's origin exactly as browsers say it: SCHEME://HOST[:PORT]. Plain http
+/// is for this machine's own pages: others have no Web Crypto there.
+result<void> check_origin(std::string_view text);
+
+}  // namespace lethe
