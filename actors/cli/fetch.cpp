@@ -74,12 +74,18 @@ int buy(const token_words& words) {
   return 0;
 }
 
+/// Of the wallet alone: nobody is asked.
 int count(const token_words& words) {
-  auto client = open_private(words.trust, {.on_a_timer = false});
-  if (!client) return refuse(client.end.why.text);
-  auto n = (*client)->count();
-  fmt::print("{} tokens; {} were shown and may have change due; {} are bought at once\n", n.tokens,
-             n.open, n.batch);
+  auto trust = trust_file::read(words.trust);
+  if (!trust) return refuse(trust.why().text);
+  auto tokens = wallet::open(trust->wallet);
+  if (!tokens) return refuse(tokens.why().text);
+  const auto all = (*tokens)->count();
+  fmt::print("{} tokens; {} were shown and may have change due\n", all.tokens, all.open);
+  for (const auto& [key, n] : (*tokens)->count_by_key())
+    fmt::print("  of the issuer's key {:02x}{:02x}{:02x}{:02x}: {} tokens; {} were shown\n",
+               uint8_t(key[0]), uint8_t(key[1]), uint8_t(key[2]), uint8_t(key[3]), n.tokens,
+               n.open);
   return 0;
 }
 
@@ -129,7 +135,8 @@ void add_tokens(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   buys->footer("Example:\n  lethe tokens buy client.toml");
   buys->callback([=, &exit_code] { exit_code = buy(*words); });
-  add("count", "What the wallet has")->callback([=, &exit_code] { exit_code = count(*words); });
+  auto* counts = add("count", "What the wallet has, by the keys that signed it; nobody is asked");
+  counts->callback([=, &exit_code] { exit_code = count(*words); });
   add("claim", "Ask for the change of requests that nobody served")->callback([=, &exit_code] {
     exit_code = claim(*words);
   });

@@ -16,7 +16,8 @@ namespace {
 constexpr http_client_limits limits_there{
     .body_bytes_max = uint64_t{1} << 30, .answer_ms = 600'000, .stall_ms = 120'000};
 constexpr uint64_t refresh_least_s = 5, refresh_most_s = 300;
-constexpr uint64_t claim_after_s = 60, stock_every_s = 300;
+constexpr uint64_t claim_after_s = 60, stock_every_s = 300, exchange_every_s = 120;
+constexpr size_t exchanging_max = 8;  // more than that are open: nobody answers claims now
 constexpr auto timer_step = std::chrono::milliseconds(500);
 
 /// Half of it to one and a half times.
@@ -114,6 +115,7 @@ void private_client::run(std::stop_token stop) {
   std::mutex mutex;
   std::condition_variable_any never;
   stock_at_ = options_.steady_s() + about(refresh_least_s);
+  exchange_at_ = options_.steady_s() + about(exchange_every_s);
   while (true) {
     {
       std::unique_lock lock(mutex);
@@ -122,6 +124,7 @@ void private_client::run(std::stop_token stop) {
     if (stop.stop_requested()) return;
     if (options_.steady_s() >= refresh_at_) (void)refresh(stop);
     claim_some(stop);
+    if (options_.steady_s() >= exchange_at_) exchange_one();
     if (options_.keeps_stocked && options_.steady_s() >= stock_at_) restock();
   }
 }
@@ -140,6 +143,19 @@ void private_client::claim_some(std::stop_token stop) {
     still[nonce] = at;
   }
   claim_at_ = std::move(still);
+}
+
+/// A claim for a token that was never shown spends it, and its change is under the current key. One
+/// at random each time, 720 a day: a wallet full of them in six of a key's seven days.
+void private_client::exchange_one() {
+  exchange_at_ = options_.steady_s() + about(exchange_every_s);
+  if (wallet_->count().open >= exchanging_max) return;
+  auto state = view_->at(options_.now_s());
+  if (!state) return;
+  auto key = (*state)->token_key_at(options_.now_s());
+  if (!key) return;
+  auto taken = wallet_->take_leftover(*key, (*state)->challenge.digest());
+  if (taken && *taken) wallet_->leave_open((*taken)->token.nonce);
 }
 
 void private_client::restock() {

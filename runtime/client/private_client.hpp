@@ -12,8 +12,8 @@ uint64_t steady_clock_s();
 
 struct client_options {
   std::function<uint64_t()> now_s = unix_s, steady_s = steady_clock_s;
-  /// Reads the log on a timer, and claims change some time after it is due: neither tells of a
-  /// call.
+  /// Reads the log on a timer, claims change some time after it is due, and exchanges tokens of the
+  /// key before: none of it tells of a call.
   bool on_a_timer = true;
   /// Buys a batch when there is less than one, on that timer.
   bool keeps_stocked = false;
@@ -60,6 +60,7 @@ class private_client {
   call_end refresh(std::stop_token stop);
   void run(std::stop_token stop);
   void claim_some(std::stop_token stop);
+  void exchange_one();
   void restock();
 
   const trust_file trust_;
@@ -70,7 +71,7 @@ class private_client {
   std::unique_ptr<cluster_view> view_;
   exposure_budget exposure_;
   // The timer's, in seconds of the steady clock:
-  uint64_t refresh_at_ = 0, stock_at_ = 0;
+  uint64_t refresh_at_ = 0, stock_at_ = 0, exchange_at_ = 0;
   std::map<hash32, uint64_t> claim_at_;
   std::jthread timer_;  // last: it ends first
 };

@@ -74,9 +74,10 @@ call_result<http_whole> ask_issuer(http_client& client, const trust_file& trust,
 call_result<size_t> buy_batch(http_client& client, const trust_file& trust,
                               const cluster_state& state, wallet& into, uint64_t now_s) {
   const size_t batch = state.policy.token_batch;
-  if (into.count().tokens + batch > limits::wallet_tokens_max)
+  const auto has = into.count();
+  if (has.tokens + has.open + batch > limits::wallet_tokens_max)
     return fault(call_fault::here, "{}: it has {} tokens; no room for {} more",
-                 trust.wallet.string(), into.count().tokens, batch);
+                 trust.wallet.string(), has.tokens + has.open, batch);
   auto key = state.token_key_at(now_s);
   if (!key) return call_end{call_fault::trust, key.why()};
   auto purchase = token_purchase::make(*key, state.challenge.digest(), batch);

@@ -1,15 +1,8 @@
 #include "runtime/client/wallet.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
-#include "runtime/base/durable_file.hpp"
-#include "runtime/base/mapped_file.hpp"
 #include "runtime/client/client_limits.hpp"
-#include "runtime/crypto/big_endian.hpp"
 #include "runtime/crypto/random.hpp"
 #include "runtime/log/draw.hpp"
 #include "runtime/store/key_file.hpp"
@@ -22,10 +15,9 @@ namespace fs = std::filesystem;
 
 constexpr size_t wallet_key_bytes = 32;
 
-fs::path with_ending(fs::path path, const char* ending) { return path += ending; }
-
 result<secret_bytes> wallet_key(const fs::path& file) {
-  const auto path = with_ending(file, ".key");
+  auto path = file;
+  path += ".key";
   std::error_code ignored;
   if (fs::exists(file, ignored) && !fs::exists(path, ignored))
     return fail("{}: the key of {} is not there; bring it back, or move the wallet away",
@@ -37,9 +29,7 @@ result<secret_bytes> wallet_key(const fs::path& file) {
   });
 }
 
-auto of_nonce(const hash32& nonce) {
-  return [&nonce](const wallet_spend& s) { return s.token.nonce == nonce; };
-}
+const hash32& nonce_of(const wallet_spend& s) { return s.token.nonce; }
 
 result<token_offer> offer_of(const wallet_spend& s) {
   auto pending = s.change.pending();
@@ -50,162 +40,187 @@ result<token_offer> offer_of(const wallet_spend& s) {
 }  // namespace
 
 result<std::unique_ptr<wallet>> wallet::open(const fs::path& file) {
-  auto lock = locked_file::open(with_ending(file, ".lock"));
-  if (!lock) return lock.why();
+  auto disk = open_wallet_disk(file);
+  if (!disk) return disk.why();
   auto key = wallet_key(file);
   if (!key) return key.why();
-  std::unique_ptr<wallet> made(new wallet(file, *std::move(lock), key->view()));
-  if (auto ok = made->read(); !ok) return ok.why();
+  return open(*std::move(disk), key->view(), file.string());
+}
+
+result<std::unique_ptr<wallet>> wallet::open(std::unique_ptr<wallet_disk> disk, bytes_view key,
+                                             std::string name) {
+  std::unique_ptr<wallet> made(new wallet(std::move(disk), key, std::move(name)));
+  auto content = made->journal_.read();
+  if (!content) return content.why();
+  made->has_ = *std::move(content);
+  made->durable_ = made->has_.generation;
+  made->next_ = made->durable_ + 1;
   return made;
 }
 
-result<void> wallet::read() {
-  std::error_code ignored;
-  const bool there = fs::exists(file_, ignored);
-  auto least = least_generation();
-  if (!least) return least.why();
-  if (!there && *least > 0)
-    return fail("{}: it is gone; bring it back, or remove {}.lock to begin with an empty one",
-                file_.string(), file_.string());
-  if (!there) return write(wallet_content{});
-  auto mapped = mapped_file::open(file_);
-  if (!mapped) return mapped.why();
-  auto content = wallet_content::open(mapped->bytes(), key_.view());
-  if (!content) return fail("{}: {}", file_.string(), content.why().text);
-  if (content->generation < *least)
-    return fail(
-        "{}: an older copy of this wallet (change {}, and {} were made); its tokens may have been "
-        "shown since, and whoever shows one again is known. Remove it, and buy new ones",
-        file_.string(), content->generation, *least);
-  has_ = *std::move(content);
+/// All of it in the file, which may be copied then. If that fails, it is as if the process had been
+/// killed.
+wallet::~wallet() {
+  locked lock(mutex_);
+  if (noted_.empty() && !journal_.used()) return;
+  whole_ = true;
+  (void)bool(commit(lock));
+}
+
+error wallet::lost() const { return fail("{}: there is no such token in use", name_); }
+
+result<void> wallet::works() const {
+  if (!broken_) return {};
+  return fail("{}; open the wallet again", broken_->text);
+}
+
+result<void> wallet::note(wallet_change change) {
+  if (auto ok = works(); !ok) return ok;
+  if (!apply_change(change, has_)) return lost();
+  noted_.push_back(std::move(change));
   return {};
 }
 
-/// What the lock file says; nothing in it: 0.
-result<uint64_t> wallet::least_generation() const {
-  std::byte field[8];
-  const ssize_t got = ::pread(lock_.fd(), field, sizeof field, 0);
-  if (got == 0) return uint64_t{0};
-  if (got != sizeof field) return fail("{}.lock: cannot be read, or is damaged", file_.string());
-  return load_be<uint64_t>(field);
-}
-
-result<void> wallet::write(const wallet_content& next) {
-  if (broken_) return fail("{}: a write failed; open the wallet again", file_.string());
-  broken_ = true;  // until all of it is on the disk
-  auto content = next;
-  ++content.generation;
-  if (auto ok = write_durable(file_, content.seal(key_.view()), 0600); !ok) return ok;
-  std::byte field[8];
-  store_be(content.generation, field);
-  if (::pwrite(lock_.fd(), field, sizeof field, 0) != sizeof field || ::fdatasync(lock_.fd()) != 0)
-    return fail("{}.lock: cannot write: {}", file_.string(), std::strerror(errno));
-  has_ = std::move(content);
-  broken_ = false;
+/// Whoever finds nobody leading writes for all that have noted something by then; who comes while
+/// that runs waits for the next, which one of them leads.
+result<void> wallet::commit(locked& lock) {
+  const uint64_t mine = next_;
+  while (durable_ < mine) {
+    if (leading_)
+      committed_.wait(lock);
+    else if (auto ok = works(); !ok)
+      return ok;
+    else
+      lead(lock);
+  }
   return {};
 }
 
-template <class Change>
-result<void> wallet::change(Change how) {
-  auto next = has_;
-  if (auto ok = how(next); !ok) return ok;
-  return write(next);
+void wallet::lead(locked& lock) {
+  leading_ = true;
+  result<void> how = fail("{}: no memory to write it", name_);
+  const uint64_t number = next_++;
+  const auto noted = std::exchange(noted_, {});
+  try {
+    const secret_bytes changes = to_bytes(noted);
+    std::optional<wallet_content> all;
+    if (std::exchange(whole_, false) || !journal_.fits(changes.size())) {
+      all = has_;
+      all->generation = number;
+    }
+    lock.unlock();
+    how = all ? journal_.replace(*all) : journal_.append(number, changes.view());
+  } catch (const std::bad_alloc&) {
+  }
+  if (!lock) lock.lock();
+  leading_ = false;
+  if (how)
+    durable_ = number;
+  else
+    broken_ = how.why();
+  committed_.notify_all();
 }
-
-error wallet::lost() const { return fail("{}: there is no such token in use", file_.string()); }
 
 wallet::numbers wallet::count() const {
-  std::lock_guard lock(mutex_);
+  locked lock(mutex_);
   return {has_.tokens.size(), has_.spends.size()};
 }
 
 size_t wallet::count(const hash32& key_id) const {
-  std::lock_guard lock(mutex_);
+  locked lock(mutex_);
   return size_t(std::ranges::count(has_.tokens, key_id, &private_token::key_id));
 }
 
+std::map<hash32, wallet::numbers> wallet::count_by_key() const {
+  std::map<hash32, numbers> keys;
+  locked lock(mutex_);
+  for (const auto& t : has_.tokens) ++keys[t.key_id].tokens;
+  for (const auto& s : has_.spends) ++keys[s.token.key_id].open;
+  return keys;
+}
+
 result<void> wallet::add(std::span<const private_token> bought) {
-  std::lock_guard lock(mutex_);
-  if (bought.size() > limits::wallet_tokens_max - has_.tokens.size())
-    return fail("{}: it has {} tokens; at most {}", file_.string(), has_.tokens.size(),
-                limits::wallet_tokens_max);
-  return change([&](wallet_content& c) -> result<void> {
-    c.tokens.insert(c.tokens.end(), bought.begin(), bought.end());
-    return {};
-  });
+  locked lock(mutex_);
+  if (auto ok = works(); !ok) return ok;
+  const size_t has = has_.tokens.size() + has_.spends.size();
+  if (has + bought.size() > limits::wallet_tokens_max)
+    return fail("{}: it has {} tokens; at most {}", name_, has, limits::wallet_tokens_max);
+  has_.tokens.insert(has_.tokens.end(), bought.begin(), bought.end());
+  whole_ = true;
+  return commit(lock);
 }
 
 result<std::optional<token_offer>> wallet::take(const token_key& change_under,
                                                 const hash32& challenge_digest) {
-  using taken = std::optional<token_offer>;
-  std::lock_guard lock(mutex_);
-  std::vector<size_t> fit;
-  for (size_t i = 0; i < has_.tokens.size(); ++i)
-    if (has_.tokens[i].challenge_digest == challenge_digest) fit.push_back(i);
-  if (fit.empty()) return taken();
+  return show(change_under, challenge_digest, [](const private_token&) { return true; });
+}
+
+result<std::optional<token_offer>> wallet::take_leftover(const token_key& change_under,
+                                                         const hash32& challenge_digest) {
+  return show(change_under, challenge_digest,
+              [id = change_under.id()](const private_token& t) { return t.key_id != id; });
+}
+
+template <class Fits>
+result<std::optional<token_offer>> wallet::show(const token_key& change_under, const hash32& digest,
+                                                Fits fits) {
+  using shown = std::optional<token_offer>;
+  const auto change = change_choices::draw(change_under, digest);
+  auto pending = change.pending();
+  if (!pending) return pending.why();
+  locked lock(mutex_);
+  std::vector<const private_token*> fit;
+  for (const auto& t : has_.tokens)
+    if (t.challenge_digest == digest && fits(t)) fit.push_back(&t);
+  if (fit.empty()) return shown();
   if (has_.spends.size() >= limits::wallet_spends_max)
     return fail("{}: {} tokens were shown and their fate is unknown; claim their change first",
-                file_.string(), has_.spends.size());
-  const size_t at = fit[uniform_below(fit.size(), fill_random)];
-  const wallet_spend spend{has_.tokens[at], change_choices::draw(change_under, challenge_digest)};
-  auto offer = offer_of(spend);
-  if (!offer) return offer.why();
-  auto ok = change([&](wallet_content& c) -> result<void> {
-    c.tokens.erase(c.tokens.begin() + ptrdiff_t(at));
-    c.spends.push_back(spend);
-    return {};
-  });
-  if (!ok) return ok.why();
-  in_use_.insert(spend.token.nonce);
-  return taken(*std::move(offer));
+                name_, has_.spends.size());
+  const private_token token = *fit[uniform_below(fit.size(), fill_random)];
+  if (auto ok = note(token_shown{token.nonce, change}); !ok) return ok.why();
+  in_use_.insert(token.nonce);
+  if (auto ok = commit(lock); !ok) return ok.why();
+  return shown({token, pending->request()});
 }
 
 result<void> wallet::put_back(const hash32& nonce) {
-  std::lock_guard lock(mutex_);
-  if (!in_use_.contains(nonce)) return lost();
-  auto ok = change([&](wallet_content& c) -> result<void> {
-    auto at = std::ranges::find_if(c.spends, of_nonce(nonce));
-    if (at == c.spends.end()) return lost();
-    c.tokens.push_back(at->token);
-    c.spends.erase(at);
-    return {};
-  });
-  in_use_.erase(nonce);
-  return ok;
+  locked lock(mutex_);
+  if (in_use_.erase(nonce) == 0) return lost();
+  return note(token_back{nonce});
 }
 
 result<void> wallet::forget(const hash32& nonce) {
-  std::lock_guard lock(mutex_);
+  locked lock(mutex_);
   in_use_.erase(nonce);
-  return change([&](wallet_content& c) -> result<void> {
-    if (std::erase_if(c.spends, of_nonce(nonce)) == 0) return lost();
-    return {};
-  });
+  return note(token_gone{nonce});
 }
 
 void wallet::leave_open(const hash32& nonce) {
-  std::lock_guard lock(mutex_);
+  locked lock(mutex_);
   in_use_.erase(nonce);
 }
 
+result<wallet_spend> wallet::spend_of(const hash32& nonce) const {
+  locked lock(mutex_);
+  auto at = std::ranges::find(has_.spends, nonce, nonce_of);
+  return at == has_.spends.end() ? lost() : result(*at);
+}
+
 result<void> wallet::take_change(const hash32& nonce, bytes_view response) {
-  std::lock_guard lock(mutex_);
-  return change([&](wallet_content& c) -> result<void> {
-    auto at = std::ranges::find_if(c.spends, of_nonce(nonce));
-    if (at == c.spends.end()) return lost();
-    auto key = token_key::from_spki(at->change.key);
-    auto pending = at->change.pending();
-    if (!key || !pending) return lost();
-    auto token = pending->finish(*key, response);
-    if (!token) return fail("change: {}", token.why().text);
-    c.tokens.push_back(*token);
-    c.spends.erase(at);
-    return {};
-  });
+  auto spend = spend_of(nonce);
+  if (!spend) return spend.why();
+  auto key = token_key::from_spki(spend->change.key);
+  auto pending = spend->change.pending();
+  if (!key || !pending) return lost();
+  auto token = pending->finish(*key, response);
+  if (!token) return fail("change: {}", token.why().text);
+  locked lock(mutex_);
+  if (auto ok = note(token_changed{nonce, *token}); !ok) return ok;
+  return commit(lock);
 }
 
 std::vector<hash32> wallet::claimable() const {
-  std::lock_guard lock(mutex_);
+  locked lock(mutex_);
   std::vector<hash32> open;
   for (const auto& s : has_.spends)
     if (!in_use_.contains(s.token.nonce)) open.push_back(s.token.nonce);
@@ -213,24 +228,24 @@ std::vector<hash32> wallet::claimable() const {
 }
 
 result<token_offer> wallet::offer_again(const hash32& nonce) const {
-  std::lock_guard lock(mutex_);
-  auto at = std::ranges::find_if(has_.spends, of_nonce(nonce));
-  return at == has_.spends.end() ? lost() : offer_of(*at);
+  auto spend = spend_of(nonce);
+  return spend ? offer_of(*spend) : spend.why();
 }
 
 result<size_t> wallet::retire(std::span<const hash32> live_keys) {
-  std::lock_guard lock(mutex_);
+  locked lock(mutex_);
+  if (auto ok = works(); !ok) return ok.why();
   auto dead = [&](const hash32& id) { return std::ranges::find(live_keys, id) == live_keys.end(); };
   auto dead_token = [&](const private_token& t) { return dead(t.key_id); };
   auto dead_spend = [&](const wallet_spend& s) {
     return !in_use_.contains(s.token.nonce) &&
            (dead(s.token.key_id) || dead(sha256({s.change.key})));
   };
-  auto next = has_;
   const size_t dropped =
-      std::erase_if(next.tokens, dead_token) + std::erase_if(next.spends, dead_spend);
+      std::erase_if(has_.tokens, dead_token) + std::erase_if(has_.spends, dead_spend);
   if (dropped == 0) return dropped;
-  auto ok = write(next);
+  whole_ = true;
+  auto ok = commit(lock);
   return ok ? result(dropped) : ok.why();
 }
 

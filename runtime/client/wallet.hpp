@@ -1,12 +1,12 @@
 #pragma once
 
+#include <condition_variable>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
 
-#include "runtime/base/locked_file.hpp"
-#include "runtime/client/wallet_content.hpp"
-#include "runtime/crypto/key_bytes.hpp"
+#include "runtime/client/wallet_journal.hpp"
 
 namespace lethe {
 
@@ -16,27 +16,40 @@ struct token_offer {
   token_request change;
 };
 
-/// Tokens in a file that only its owner's key opens: FILE, FILE.key beside it, and FILE.lock, which
-/// keeps other processes out and knows how old the file may be. Every change is on the disk before
-/// it is told of, so whatever ends the process, no token is offered twice. Any thread may ask.
+/// Tokens in files that only their owner's key opens: FILE, FILE.key beside it, and FILE.journal,
+/// which keeps other processes out, has what changed since FILE was written, and knows how old FILE
+/// may be. What is shown, bought or changed is on the disk before it is told of, so whatever ends
+/// the process, no token is offered twice. Any thread may ask; those that wait for the disk
+/// together share one sync, and who only counts waits for none.
 class wallet {
  public:
   /// Makes what is missing. What was on its way when an earlier process ended is to be claimed.
   static result<std::unique_ptr<wallet>> open(const std::filesystem::path& file);
+  static result<std::unique_ptr<wallet>> open(std::unique_ptr<wallet_disk> disk, bytes_view key,
+                                              std::string name);
+  ~wallet();
+  wallet(const wallet&) = delete;
 
   struct numbers {
     size_t tokens = 0;  // to be spent
     size_t open = 0;    // shown, and their fate unknown
+    bool operator==(const numbers&) const = default;
   };
   numbers count() const;
   size_t count(const hash32& key_id) const;
+  /// By the keys that signed them.
+  std::map<hash32, numbers> count_by_key() const;
 
   result<void> add(std::span<const private_token> bought);
   /// One at random of those for that challenge, in use from here on; nothing if there is none.
   /// Its change is to be signed by `change_under`.
   result<std::optional<token_offer>> take(const token_key& change_under,
                                           const hash32& challenge_digest);
-  /// Of a token in use, by its nonce:
+  /// The same, of those only that another key signed.
+  result<std::optional<token_offer>> take_leftover(const token_key& change_under,
+                                                   const hash32& challenge_digest);
+  /// Of a token in use, by its nonce. The first two are on the disk with the next change, or when
+  /// this wallet is closed: if a crash comes first, the token may be claimed.
   result<void> put_back(const hash32& nonce);  // nothing of it has left this machine
   result<void> forget(const hash32& nonce);    // it was answered for, or is lost
   void leave_open(const hash32& nonce);        // nobody here knows; it may be claimed
@@ -51,23 +64,37 @@ class wallet {
   result<size_t> retire(std::span<const hash32> live_keys);
 
  private:
-  wallet(std::filesystem::path file, locked_file lock, bytes_view key)
-      : file_(std::move(file)), lock_(std::move(lock)), key_(key) {}
-  result<void> read();
-  result<uint64_t> least_generation() const;
-  /// Changes a copy and keeps it once it is on the disk.
-  template <class Change>
-  result<void> change(Change how);
-  result<void> write(const wallet_content& next);
-  error lost() const;
+  using locked = std::unique_lock<std::mutex>;
 
-  std::filesystem::path file_;
-  locked_file lock_;
-  key_bytes key_;
+  wallet(std::unique_ptr<wallet_disk> disk, bytes_view key, std::string name)
+      : name_(std::move(name)), disk_(std::move(disk)), journal_(*disk_, key, name_) {}
+  error lost() const;
+  result<wallet_spend> spend_of(const hash32& nonce) const;
+  template <class Fits>
+  result<std::optional<token_offer>> show(const token_key& change_under, const hash32& digest,
+                                          Fits fits);
+  result<void> works() const;
+  /// Changes what this process sees; it is kept by the next commit.
+  result<void> note(wallet_change change);
+  /// Until all that was noted is on the disk.
+  result<void> commit(locked& lock);
+  void lead(locked& lock);
+
+  const std::string name_;
+  const std::unique_ptr<wallet_disk> disk_;
+  wallet_journal journal_;  // of the thread that leads
   mutable std::mutex mutex_;
-  wallet_content has_;
+  wallet_content has_;  // with all that was noted
   std::set<hash32> in_use_;
-  bool broken_ = false;
+  // The next commit, by its number: changes, or all there is.
+  uint64_t next_ = 1;
+  std::vector<wallet_change> noted_;
+  bool whole_ = false;
+  // Those before it:
+  uint64_t durable_ = 0;
+  bool leading_ = false;
+  std::optional<error> broken_;
+  std::condition_variable committed_;
 };
 
 }  // namespace lethe

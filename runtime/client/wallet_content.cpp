@@ -3,51 +3,26 @@
 #include <set>
 
 #include "runtime/client/client_limits.hpp"
+#include "runtime/client/wallet_fields.hpp"
 #include "runtime/crypto/aead.hpp"
 #include "runtime/crypto/random.hpp"
-#include "runtime/log/be_fields.hpp"
 
 namespace lethe {
 
 namespace {
 
 constexpr uint8_t version = 1;
-constexpr std::string_view magic = "lethe wallet 1\n";
+constexpr std::string_view any_magic = "lethe wallet ";
+constexpr std::string_view magic = "lethe wallet 2\n";
 constexpr size_t spend_bytes = private_token::wire_bytes + sizeof(change_choices);
 static_assert(sizeof(change_choices) == 342 + 32 + 32 + 48 + 256);
-
-/// Writes into memory that is wiped, and never grows.
-struct byte_writer {
-  std::span<std::byte> left;
-  void put(bytes_view bytes) {
-    check(bytes.size() <= left.size());
-    std::ranges::copy(bytes, left.begin());
-    left = left.subspan(bytes.size());
-  }
-  template <class T>
-  void number(T value) {
-    std::byte field[sizeof(T)];
-    store_be(value, field);
-    put(field);
-  }
-};
-
-void copy_into(std::span<std::byte> to, bytes_view from) {
-  if (from.size() == to.size()) std::ranges::copy(from, to.begin());
-}
 
 result<wallet_spend> read_spend(field_reader& in) {
   auto token = private_token::from_bytes(in.bytes(private_token::wire_bytes));
   if (!token) return token.why();
-  wallet_spend s{.token = *token};
-  auto key = read_spki(in.bytes(token_spki_bytes));
-  if (!key) return key.why();
-  s.change.key = *key;
-  copy_into(s.change.challenge_digest, in.bytes(sizeof s.change.challenge_digest));
-  copy_into(s.change.nonce, in.bytes(sizeof s.change.nonce));
-  copy_into(s.change.salt, in.bytes(sizeof s.change.salt));
-  copy_into(s.change.factor, in.bytes(sizeof s.change.factor));
-  return s;
+  auto change = read_choices(in);
+  if (!change) return change.why();
+  return wallet_spend{*token, *change};
 }
 
 result<void> read_into(field_reader& in, wallet_content& c) {
@@ -100,10 +75,7 @@ secret_bytes wallet_content::to_bytes() const {
   to.number(uint32_t(spends.size()));
   for (const auto& s : spends) {
     to.put(s.token.to_bytes());
-    const change_choices& c = s.change;
-    for (bytes_view part : {bytes_view(c.key), bytes_view(c.challenge_digest), bytes_view(c.nonce),
-                            bytes_view(c.salt), bytes_view(c.factor)})
-      to.put(part);
+    put_choices(to, s.change);
   }
   check(to.left.empty());
   return out;
@@ -134,8 +106,9 @@ result<wallet_content> wallet_content::open(bytes_view sealed, bytes_view key) {
   field_reader in(sealed);
   const bool ours = as_text(in.bytes(magic.size())) == magic;
   bytes_view nonce_bytes = in.bytes(aead_nonce_bytes);
-  if (!ours || !in.good() || in.rest().size() < aead_tag_bytes)
-    return fail("not a wallet of this release");
+  if (!ours && as_text(sealed).starts_with(any_magic))
+    return fail("a wallet of another release: spend it with that one, or move it away");
+  if (!ours || !in.good() || in.rest().size() < aead_tag_bytes) return fail("not a wallet");
   aead_nonce nonce;
   copy_into(nonce, nonce_bytes);
   secret_bytes plain(in.rest().size() - aead_tag_bytes);

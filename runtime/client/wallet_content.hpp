@@ -45,7 +45,7 @@ struct wallet_content {
   secret_bytes to_bytes() const;
   static result<wallet_content> from_bytes(bytes_view bytes);
 
-  /// "lethe wallet 1\n" ‖ nonce(12) ‖ AES-256-GCM of that, with those first bytes as aad.
+  /// "lethe wallet 2\n" ‖ nonce(12) ‖ AES-256-GCM of that, with those first bytes as aad.
   std::vector<std::byte> seal(bytes_view key) const;
   static result<wallet_content> open(bytes_view sealed, bytes_view key);
 };

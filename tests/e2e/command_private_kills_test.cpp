@@ -210,9 +210,9 @@ class PrivateKills : public PrivatePath {
   void all_is_up() {
     ASSERT_TRUE(issuer_->tells("ready")) << issuer_->errors();
     ASSERT_TRUE(gateway_->tells("ready")) << gateway_->errors();
-    for (int i = 0; i < 300 && run_lethe({"tokens", "count", trust_}).exit_code != 0; ++i)
+    for (int i = 0; i < 300 && run_lethe({"tokens", "claim", trust_}).exit_code != 0; ++i)
       std::this_thread::sleep_for(milliseconds(100));
-    auto said = run_lethe({"tokens", "count", trust_});
+    auto said = run_lethe({"tokens", "claim", trust_});
     ASSERT_EQ(said.exit_code, 0) << said.err << gateway_->errors();
   }
 

@@ -150,7 +150,7 @@ TEST_F(PrivatePath, AWalletThatIsCopiedBackIsRefused) {
   for (const auto& f : wallet_files(here)) std::filesystem::copy(f, kept / f.filename());
   ASSERT_EQ(ask("Hello").exit_code, 0);
   for (const auto& f : wallet_files(kept))
-    if (!f.filename().string().ends_with(".lock"))
+    if (!f.filename().string().ends_with(".journal"))
       std::filesystem::copy(f, here / f.filename(),
                             std::filesystem::copy_options::overwrite_existing);
   auto said = ask("Hello");

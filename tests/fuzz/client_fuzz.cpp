@@ -5,7 +5,7 @@
 #include "runtime/client/proxy_answer.hpp"
 #include "runtime/client/trust_file.hpp"
 #include "runtime/client/view_memory.hpp"
-#include "runtime/client/wallet_content.hpp"
+#include "runtime/client/wallet_change.hpp"
 
 using namespace lethe;
 
@@ -40,6 +40,14 @@ void any_wallet(bytes_view in) {
   expect(again && *again == *read);
 }
 
+void any_changes(bytes_view in) {
+  auto read = changes_from_bytes(in);
+  if (!read) return;
+  expect(same(to_bytes(*read).view(), in));
+  wallet_content empty;
+  for (const auto& c : *read) expect(!apply_change(c, empty));
+}
+
 void any_memory(bytes_view in) {
   auto read = view_memory::from_bytes(in);
   if (read) expect(same(read->to_bytes(), in));
@@ -58,7 +66,7 @@ void any_body(std::string_view in) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   bytes_view in(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 5) {
     case 0:
       any_trust(as_text(in));
       break;
@@ -70,6 +78,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 3:
       any_body(as_text(in));
+      break;
+    case 4:
+      any_changes(in);
   }
   return 0;
 }

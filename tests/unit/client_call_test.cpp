@@ -135,7 +135,7 @@ TEST_F(ClientCall, TheRelaySeesNothingOfIt) {
 TEST_F(ClientCall, SaysWhenTheWalletIsEmptyAndCountsNoDraw) {
   client = nullptr;
   fs::remove(home.folder / "wallet");
-  fs::remove(home.folder / "wallet.lock");
+  fs::remove(home.folder / "wallet.journal");
   client = start(0);
   for (int i = 0; i < 5; ++i) {
     auto a = call();

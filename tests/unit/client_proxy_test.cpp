@@ -197,6 +197,42 @@ TEST_F(ClientProxy, ClaimsChangeOnATimer) {
   EXPECT_EQ(client->count().tokens, 8u);
 }
 
+/// Blind, for the new key, before their own retires; no call is needed for it.
+TEST_F(ClientProxy, ExchangesTokensOfTheKeyBeforeOnATimer) {
+  auto again = [&](bool on_a_timer) {
+    proxy.reset();
+    client.reset();
+    client = start({.on_a_timer = on_a_timer}, false);
+  };
+  auto next_key = [&](size_t i) {
+    client.reset();
+    cluster.now_s += 1;
+    cluster.add_issuer_key(i, cluster.now_s);
+  };
+  next_key(1);
+  again(true);
+  EXPECT_EQ(client->count().tokens, 8u);
+  size_t open_most = 0;
+  EXPECT_TRUE(comes_true([&] {
+    steady += 60;
+    std::lock_guard guard(cluster.lock);
+    open_most = std::max(open_most, client->count().open);
+    return cluster.claims.size() == 8 && client->count().tokens == 8;
+  }));
+  EXPECT_LE(open_most, 8u);
+  client.reset();
+  EXPECT_TRUE(cluster.tokens.empty());
+  std::set<bytes> claimed(cluster.claims.begin(), cluster.claims.end());
+  EXPECT_EQ(claimed.size(), 8u);
+  next_key(2);
+  cluster.now_s += 1;
+  cluster.log_issuer();  // the first key is not among them any more
+  again(false);
+  EXPECT_EQ(client->count().tokens, 8u);
+  proxy = serve();
+  EXPECT_EQ(ask("{}").head.status, 200);
+}
+
 TEST(ClientProxyBody, LosesItsLabelsAndNothingElse) {
   auto* memory = std::pmr::get_default_resource();
   auto is = [&](std::string_view in) {

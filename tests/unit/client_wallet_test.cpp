@@ -5,27 +5,12 @@
 #include <sys/wait.h>
 
 #include "runtime/client/client_limits.hpp"
-#include "tests/unit/log_samples.hpp"
-#include "tests/unit/token_samples.hpp"
+#include "tests/unit/client_wallet_samples.hpp"
 
 namespace lethe {
 namespace {
 
 using namespace test;
-
-const hash32 digest = a_challenge.digest();
-
-/// Of the right form; whether it was signed is no wallet's question.
-private_token unsigned_token(uint32_t seed, const hash32& key = key_of_test().published().id()) {
-  private_token t{.challenge_digest = digest, .key_id = key};
-  std::ranges::copy(random_bytes(32, seed), t.nonce.begin());
-  return t;
-}
-std::vector<private_token> many(uint32_t count, uint32_t from = 0) {
-  std::vector<private_token> made;
-  for (uint32_t i = 0; i < count; ++i) made.push_back(unsigned_token(from + i));
-  return made;
-}
 
 struct ClientWallet : ::testing::Test {
   scratch folder;
@@ -149,47 +134,9 @@ TEST_F(ClientWallet, DropsTokensOfRetiredKeys) {
 
 TEST_F(ClientWallet, IsForOneProcessAtATime) {
   auto w = open();
-  EXPECT_TRUE(refused(wallet::open(file), file.string() + ".lock: another process has it"));
+  EXPECT_TRUE(refused(wallet::open(file), file.string() + ".journal: another process has it"));
   w.reset();
   EXPECT_TRUE(wallet::open(file));
-}
-
-TEST_F(ClientWallet, RefusesDamageAtEveryByteAndEveryCut) {
-  {
-    auto w = open();
-    ASSERT_TRUE(w->add(many(2)));
-    take(*w);
-  }
-  const bytes good = file_bytes(file);
-  for (size_t at = 0; at < good.size(); at += 7) {
-    put_file(file, flipped(good, at));
-    EXPECT_TRUE(refused(wallet::open(file), file.string())) << at;
-  }
-  for (size_t size = 0; size < good.size(); size += 5) {
-    put_file(file, bytes_view(good).first(size));
-    EXPECT_TRUE(refused(wallet::open(file), file.string())) << size;
-  }
-  put_file(file, good);
-  EXPECT_TRUE(wallet::open(file));
-}
-
-TEST_F(ClientWallet, RefusesAnOlderCopyOfItself) {
-  {
-    auto w = open();
-    ASSERT_TRUE(w->add(many(3)));
-  }
-  const bytes before = file_bytes(file);
-  {
-    auto w = open();
-    take(*w);
-  }
-  const bytes after = file_bytes(file);
-  put_file(file, before);
-  EXPECT_TRUE(refused(wallet::open(file), file.string() + ": an older copy"));
-  put_file(file, after);
-  EXPECT_TRUE(wallet::open(file));
-  fs::remove(file);
-  EXPECT_TRUE(refused(wallet::open(file), file.string() + ": it is gone"));
 }
 
 TEST_F(ClientWallet, WantsItsKeyAndItAlone) {
@@ -209,10 +156,49 @@ TEST_F(ClientWallet, NamesNoTokenInTheClear) {
   auto w = open();
   auto tokens = many(1);
   ASSERT_TRUE(w->add(tokens));
-  const bytes on_disk = file_bytes(file);
-  EXPECT_EQ(as_text(on_disk).find(as_text(tokens[0].nonce)), std::string_view::npos);
-  const secret_bytes plain = wallet_content{.tokens = tokens}.to_bytes();
-  EXPECT_NE(plain.text().find(as_text(tokens[0].nonce)), std::string_view::npos);
+  auto taken = take(*w);
+  const auto spent = wallet_content::open(file_bytes(file), file_bytes(folder / "wallet.key"));
+  ASSERT_TRUE(spent) << spent.why().text;
+  const auto hidden = as_text(tokens[0].nonce);
+  for (const char* name : {"wallet", "wallet.journal"}) {
+    const bytes on_disk = file_bytes(folder / name);
+    EXPECT_GT(on_disk.size(), 354u);
+    EXPECT_EQ(as_text(on_disk).find(hidden), std::string_view::npos) << name;
+    EXPECT_EQ(as_text(on_disk).find(as_text(taken->change.blinded)), std::string_view::npos);
+    EXPECT_EQ(fs::status(folder / name).permissions(),
+              fs::perms::owner_read | fs::perms::owner_write);
+  }
+  EXPECT_NE(spent->to_bytes().text().find(hidden), std::string_view::npos);
+  const wallet_change shown = token_shown{tokens[0].nonce, {}};
+  EXPECT_NE(to_bytes({&shown, 1}).text().find(hidden), std::string_view::npos);
+}
+
+TEST_F(ClientWallet, SaysWhatItHasByKeys) {
+  auto w = open();
+  const hash32 mine = key_of_test(0).published().id(), other = key_of_test(1).published().id();
+  ASSERT_TRUE(w->add(std::vector{unsigned_token(1, mine), unsigned_token(2, other)}));
+  EXPECT_EQ(w->count_by_key(),
+            (std::map<hash32, wallet::numbers>{{mine, {1, 0}}, {other, {1, 0}}}));
+  auto t = w->take_leftover(key_of_test(0).published(), digest);
+  ASSERT_TRUE(t && *t);
+  EXPECT_EQ((*t)->token.key_id, other);
+  EXPECT_EQ(w->count_by_key(),
+            (std::map<hash32, wallet::numbers>{{mine, {1, 0}}, {other, {0, 1}}}));
+  t = w->take_leftover(key_of_test(0).published(), digest);
+  ASSERT_TRUE(t);
+  EXPECT_FALSE(*t);
+}
+
+TEST_F(ClientWallet, RefusesAnotherReleases) {
+  open().reset();
+  auto other = file_bytes(file);
+  other[13] = std::byte{'1'};
+  put_file(file, other);
+  EXPECT_TRUE(refused(wallet::open(file), file.string() + ": a wallet of another release"));
+  fs::remove(folder / "wallet.journal");  // it had none
+  EXPECT_TRUE(refused(wallet::open(file), file.string() + ": a wallet of another release"));
+  put_file(file, as_bytes("[wallet]"));
+  EXPECT_TRUE(refused(wallet::open(file), file.string() + ": not a wallet"));
 }
 
 TEST_F(ClientWallet, HoldsItsLimits) {
@@ -221,6 +207,11 @@ TEST_F(ClientWallet, HoldsItsLimits) {
   EXPECT_FALSE(w->add(many(2, 90'000)));
   ASSERT_TRUE(w->add(many(1, 90'000)));
   EXPECT_FALSE(w->add(many(1, 91'000)));
+  auto t = take(*w);  // and may come back
+  EXPECT_FALSE(w->add(many(1, 91'000)));
+  ASSERT_TRUE(w->put_back(t->token.nonce));
+  w.reset();
+  EXPECT_EQ(open()->count().tokens, limits::wallet_tokens_max);
 }
 
 TEST(ClientWalletContent, ReadsWhatItWritesAndRefusesEveryCut) {
@@ -251,6 +242,46 @@ TEST(ClientWalletContent, HoldsItsLimits) {
   EXPECT_TRUE(wallet_content::from_bytes(s.to_bytes().view()));
   s.spends.push_back({unsigned_token(5000), choices});
   EXPECT_TRUE(refused(wallet_content::from_bytes(s.to_bytes().view()), "wallet: 1025 spends"));
+}
+
+TEST(ClientWalletChange, ReadsWhatItWritesAndRefusesEveryCut) {
+  const std::vector<wallet_change> changes = {
+      token_shown{unsigned_token(1).nonce, change_choices::draw(key_of_test().published(), digest)},
+      token_back{unsigned_token(2).nonce}, token_gone{unsigned_token(3).nonce},
+      token_changed{unsigned_token(4).nonce, unsigned_token(5)}};
+  const secret_bytes plain = to_bytes(changes);
+  auto read = changes_from_bytes(plain.view());
+  ASSERT_TRUE(read) << read.why().text;
+  ASSERT_EQ(read->size(), 4u);
+  EXPECT_EQ(as_text(to_bytes(*read).view()), plain.text());
+  EXPECT_EQ(std::get<token_shown>(read->at(0)).change, std::get<token_shown>(changes[0]).change);
+  EXPECT_EQ(std::get<token_changed>(read->at(3)).change, unsigned_token(5));
+  const size_t ends[] = {0, 743, 776, 809, 1196};
+  for (size_t size = 0; size <= plain.size(); ++size)
+    EXPECT_EQ(bool(changes_from_bytes(plain.view().first(size))),
+              std::ranges::count(ends, size) == 1)
+        << size;
+  bytes kind = copy_of(plain.view());
+  kind[743] = std::byte{5};
+  EXPECT_TRUE(refused(changes_from_bytes(kind), "wallet: a change of kind 5"));
+}
+
+TEST(ClientWalletChange, IsOfTokensThatAreThere) {
+  wallet_content c{.tokens = many(2)};
+  const auto choices = change_choices::draw(key_of_test().published(), digest);
+  const hash32 first = c.tokens[0].nonce;
+  EXPECT_FALSE(apply_change(token_back{first}, c));
+  EXPECT_FALSE(apply_change(token_gone{first}, c));
+  EXPECT_FALSE(apply_change(token_changed{first, unsigned_token(9)}, c));
+  EXPECT_TRUE(apply_change(token_shown{first, choices}, c));
+  EXPECT_FALSE(apply_change(token_shown{first, choices}, c));
+  EXPECT_TRUE(apply_change(token_back{first}, c));
+  EXPECT_TRUE(apply_change(token_shown{first, choices}, c));
+  EXPECT_TRUE(apply_change(token_changed{first, unsigned_token(9)}, c));
+  EXPECT_EQ(c.tokens.size(), 2u);
+  EXPECT_TRUE(apply_change(token_shown{unsigned_token(9).nonce, choices}, c));
+  EXPECT_TRUE(apply_change(token_gone{unsigned_token(9).nonce}, c));
+  EXPECT_EQ(c, wallet_content{.tokens = {unsigned_token(1)}});
 }
 
 /// A child that offers tokens, telling each down the pipe before it would leave, until it is
@@ -300,8 +331,8 @@ TEST_F(ClientWallet, OffersNoTokenTwiceHoweverOftenItIsKilled) {
     ASSERT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0) << WEXITSTATUS(status);
     auto w = open();
     ASSERT_TRUE(w);
-    // What is neither to be spent nor was offered was in flight: one token a kill at most.
-    EXPECT_GE(w->count().tokens + offered.size() + kill_at + 1, given);
+    // Neither to be spent nor offered: in flight, or put back as the child's last word. Two a kill.
+    EXPECT_GE(w->count().tokens + offered.size() + 2 * (kill_at + 1), given);
   }
   EXPECT_GT(offered.size(), 20u);
   auto w = open();
