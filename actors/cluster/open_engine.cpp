@@ -79,6 +79,12 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec,
   return opened_engine{*std::move(opened), *std::move(serving)};
 }
 
+answer_shape shape_of(schema::Shape::Reader s) {
+  if (s.getMode() == schema::ShapeMode::OFF) return {};
+  bool ticks = s.getMode() == schema::ShapeMode::SIZE_TICK;
+  return {.chunk_bytes = s.getChunk(), .tick_ms = ticks ? s.getTickMs() : 0};
+}
+
 tracer_config trace_config_of(schema::Trace::Reader t) {
   return {
       .mode = mode_of(t.getMode()), .records = t.getRecords(), .allowed_types = allowed_types()};
@@ -91,6 +97,7 @@ engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<en
     setup.slot = r.getSpec().getSlot();
     setup.epoch = r.getSpec().getEpoch();
     setup.rules.labels_allowed = r.getSpec().getProfile() == schema::Profile::LAB;
+    setup.shape = shape_of(r.getSpec().getShape());
     setup.tokens_only = r.getSpec().getProfile() != schema::Profile::LAB;
   });
   check(bool(read));

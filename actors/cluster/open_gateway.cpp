@@ -64,6 +64,7 @@ publish_setup publish_setup_of(const cluster_config& config) {
           .batch = g.getTokenBatch(),
           .epoch_s = g.getEpochS(),
           .grace_s = g.getGraceS(),
+          .shape = shape_of(config.get().getShape()),
           .release = program_digest(),
           .witnessed = g.getWitnesses().size() > 0};
 }

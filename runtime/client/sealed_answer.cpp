@@ -41,7 +41,9 @@ bool sealed_answer::content(std::string_view piece) {
   if (auto ok = reader_.feed(plain_, content_); !ok) return bad(ok);
   if (reader_.has_head() && !std::exchange(began_, true))
     if (!to_.head(reader_.status(), reader_.fields())) return false;
-  return content_.empty() || to_.content(content_);
+  if (!content_.empty() && !to_.content(content_)) return false;
+  if (reader_.done() && !std::exchange(completed_, true)) to_.complete();
+  return true;
 }
 
 result<receipt> sealed_answer::finish() {

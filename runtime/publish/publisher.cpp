@@ -20,7 +20,8 @@ log_policy policy_of(const publish_setup& setup, const token_challenge& challeng
   p.candidates = 1;
   p.redraws = 2;
   p.request_buckets.assign(std::begin(request_buckets), std::end(request_buckets));
-  p.chunk_bytes = limits::chunk_plain_bytes_max;
+  p.chunk_bytes = setup.shape.chunk_bytes;
+  p.tick_ms = setup.shape.tick_ms;
   p.nodes_min = setup.minimum_nodes;
   p.growth_max_permille = 1'000'000;  // engines come and go as their operator likes
   p.roster_age_max_s = setup.roster_age_max_s();
