@@ -31,7 +31,10 @@ int serve(const std::string& trust, const std::string& address, uint32_t calls) 
   auto client = open_private(trust, {.keeps_stocked = true});
   if (!client) return refuse(client.end.why.text);
   auto n = (*client)->count();
-  auto proxy = local_proxy::start(**client, address, calls);
+  auto proxy = local_proxy::start(**client, address, calls, [](const error& why) {
+    fmt::print(stderr, "lethe: an answer was handed on that its node did not prove: {}\n",
+               why.text);
+  });
   if (!proxy) return refuse(proxy.why().text);
   for (const auto& at : (*proxy)->bound()) fmt::print("listening proxy http://{}/v1\n", at.address);
   std::fflush(stdout);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/mapped_file.hpp"
+#include "runtime/config/shape_of.hpp"
 
 namespace lethe {
 
@@ -77,12 +78,6 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec,
   auto serving = engine::start((*opened)->weights->weights(), config_of(spec));
   if (!serving) return serving.why();
   return opened_engine{*std::move(opened), *std::move(serving)};
-}
-
-answer_shape shape_of(schema::Shape::Reader s) {
-  if (s.getMode() == schema::ShapeMode::OFF) return {};
-  bool ticks = s.getMode() == schema::ShapeMode::SIZE_TICK;
-  return {.chunk_bytes = s.getChunk(), .tick_ms = ticks ? s.getTickMs() : 0};
 }
 
 tracer_config trace_config_of(schema::Trace::Reader t) {

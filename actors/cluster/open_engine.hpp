@@ -25,8 +25,6 @@ hash32 program_digest();
 /// How much a process records.
 tracer_config trace_config_of(schema::Trace::Reader t);
 
-answer_shape shape_of(schema::Shape::Reader s);
-
 /// The setup of a real engine; `spec` is copied.
 engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<engine_opener> opener,
                       tracer* trace);

@@ -3,6 +3,7 @@
 #include "actors/cluster/open_engine.hpp"
 #include "actors/cluster/open_service.hpp"
 #include "runtime/config/check_services.hpp"
+#include "runtime/config/shape_of.hpp"
 #include "runtime/log/log_limits.hpp"
 #include "runtime/store/key_file.hpp"
 

@@ -159,6 +159,7 @@ void request_state::look_on() {
 /// The arena is gone; the engine may count it out.
 void request_state::release(schema::Outcome outcome) {
   released_ = true;
+  desk_.engine.reset();
   api_report report = call_ ? call_->report() : api_report{};
   const auto& t = report.times;
   uint64_t now = clerk_.now_ns();

@@ -4,6 +4,7 @@
 
 #include "runtime/base/durable_file.hpp"
 #include "runtime/client/client_limits.hpp"
+#include "runtime/crypto/shape_text.hpp"
 #include "runtime/gateway/sealed_names.hpp"
 #include "runtime/log/roster_summary.hpp"
 
@@ -50,14 +51,6 @@ result<void> check_shape(const log_policy& p, const policy_bounds& b) {
     return fail("policy: the shape of answers is \"{}\"; the trust file accepts \"{}\" and more",
                 name_of(mode), name_of(b.shape));
   return {};
-}
-
-std::string shape_text(const answer_shape& s) {
-  if (!s.sized()) return "answers are not shaped: the network sees their lengths and times";
-  auto when = s.ticks() ? fmt::format("one every {} ms", s.tick_ms)
-                        : std::string("when there is something to say");
-  return fmt::format("answers in chunks of {} bytes, {}; a power of two of them", s.chunk_bytes,
-                     when);
 }
 
 }  // namespace
@@ -218,7 +211,7 @@ call_end cluster_view::read_policy(looking& l) {
          fmt::format("the gateway's and {} of the issuer's; policy {}, k = {}, r = {}",
                      l.state.issuer.keys.size(), l.state.policy.name, l.state.policy.candidates,
                      l.state.policy.redraws));
-  return l.step("shape", shape_text(l.state.policy.shape()));
+  return l.step("shape", text_of(l.state.policy.shape()));
 }
 
 call_end cluster_view::read_roster(looking& l) {

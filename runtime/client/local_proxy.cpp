@@ -70,12 +70,13 @@ void answer_error(http_server& to, uint64_t id, const api_error& why) {
 /// The server's thread takes requests in; each of some threads of its own answers one at a time.
 class local_proxy::desk final : public http_handler {
  public:
-  desk(private_client& client, uint32_t calls_max) : client_(client), calls_max_(calls_max) {}
+  desk(private_client& client, uint32_t calls_max, unproven tell)
+      : client_(client), calls_max_(calls_max), tell_(std::move(tell)) {}
   ~desk() override {
     {
       std::lock_guard lock(mutex_);
       waiting_.clear();
-      for (auto& [id, answer] : answering_) answer->leave();
+      for (auto& [id, answer] : answering_) answer->stop();
     }
     workers_.clear();
     server_.reset();
@@ -135,6 +136,7 @@ class local_proxy::desk final : public http_handler {
       if (at == answering_.end()) continue;  // it left
       auto answer = at->second;
       lock.unlock();
+      std::stop_callback leaving(stop, [&answer] { answer->stop(); });
       serve(request, *answer);
     }
   }
@@ -145,20 +147,23 @@ class local_proxy::desk final : public http_handler {
     auto body = without_labels(request.body, memory);
     if (!body)
       return answer_error(*server_, request.id, {.status = 400, .message = body.why().text});
-    answer.end(client_.call(
-        {.path = request.head.path, .body = *body, .sink = answer, .stop = answer.stop()}));
+    auto how = client_.call(
+        {.path = request.head.path, .body = *body, .sink = answer, .stop = answer.token()});
+    answer.end(how);
+    if (!how && answer.handed_on() && tell_) tell_(how.why);
   } catch (const std::bad_alloc&) {
     answer.end(fault(call_fault::request, "the request does not fit its memory"));
   }
 
   void show_models(uint64_t id, proxy_answer& answer) {
-    auto state = client_.state(answer.stop());
+    auto state = client_.state(answer.token());
     if (!state) return answer.end(state.end);
     server_->answer(id, {}, models_json(**state));
   }
 
   private_client& client_;
   const uint32_t calls_max_;
+  const unproven tell_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<http_request> waiting_;
@@ -172,12 +177,12 @@ local_proxy::~local_proxy() = default;
 
 result<std::unique_ptr<local_proxy>> local_proxy::start(private_client& client,
                                                         const std::string& address,
-                                                        uint32_t calls_max) {
+                                                        uint32_t calls_max, unproven tell) {
   auto where = listener_text::parse(address);
   if (!where.valid) return fail("{}: {}", address, listener_form);
   if (!where.loopback)
     return fail("{}: a proxy listens on loopback only: prompts come to it in the clear", address);
-  auto d = std::make_unique<desk>(client, calls_max);
+  auto d = std::make_unique<desk>(client, calls_max, std::move(tell));
   if (auto ok = d->open(address); !ok) return ok.why();
   return std::unique_ptr<local_proxy>(new local_proxy(std::move(d)));
 }

@@ -23,8 +23,6 @@ class inner_sink {
   virtual ~inner_sink() = default;
   virtual bool head(uint32_t status, std::span<const bhttp_field> fields) = 0;
   virtual bool content(std::string_view piece) = 0;
-  /// That was all of it. What proves it may still follow.
-  virtual void complete() {}
 };
 
 /// How an ask ended, and whether any of it may have left this machine: if not, whatever was in it

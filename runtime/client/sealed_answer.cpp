@@ -41,9 +41,7 @@ bool sealed_answer::content(std::string_view piece) {
   if (auto ok = reader_.feed(plain_, content_); !ok) return bad(ok);
   if (reader_.has_head() && !std::exchange(began_, true))
     if (!to_.head(reader_.status(), reader_.fields())) return false;
-  if (!content_.empty() && !to_.content(content_)) return false;
-  if (reader_.done() && !std::exchange(completed_, true)) to_.complete();
-  return true;
+  return content_.empty() || to_.content(content_);
 }
 
 result<receipt> sealed_answer::finish() {

@@ -49,7 +49,7 @@ class sealed_answer final : public inner_sink {
   bhttp_response_reader reader_;  // of the node's answer
   std::optional<gateway_refusal> refusal_;
   std::optional<error> why_;
-  bool began_ = false, completed_ = false;
+  bool began_ = false;
 };
 
 }  // namespace lethe

@@ -16,9 +16,10 @@ async function command(...args) {
 
 export class PrivatePath {
   #parts = [];
-  /// `issuer`: {url, secret} of one that runs already.
-  static async up({ issuer } = {}) {
+  /// `issuer`: {url, secret} of one that runs already. `more`: of the cluster's file.
+  static async up({ issuer, more = '' } = {}) {
     const p = new PrivatePath();
+    p.more = more;
     p.folder = folder();
     p.other = issuer;
     p.name = `private-${process.pid}-${++paths}`;
@@ -42,7 +43,8 @@ metrics = "127.0.0.1:0"
 listen = "127.0.0.1:0"
 folder = "gateway"
 issuer = "${issuer}"
-issuer_secret = "gateway.secret"`);
+issuer_secret = "gateway.secret"
+${this.more}`);
     this.relay = await this.#program('relay', ['relay'], `
 [relay]
 listen = "127.0.0.1:0"
