@@ -27,6 +27,7 @@ struct Config {
   issuer @12 :Issuer $help("signs blinded tokens for accounts; in a file of its own");
   relay @13 :Relay $help("passes sealed bytes on to a gateway; in a file of its own");
   witness @14 :Witness $help("cosigns heads of logs that only grew; in a file of its own");
+  shape @15 :Shape $help("how answers of the private path leave: chunks of one size, on a tick");
 }
 
 enum Profile {
@@ -148,6 +149,18 @@ struct Gateway {
   witnesses @13 :List(Text) $elements(16) $public $help("\"URL KEY\" of each witness that others run; its operator has the KEY from `lethe keys public`");
   witnessAuthorities @14 :Text $path $public $help("PEM file of who vouches for the witnesses' certificates; none: the system's");
   tokenBatch @15 :UInt16 = 64 $least(1) $most(256) $help("tokens of one purchase (logged policy), as [issuer] batch has it");
+}
+
+struct Shape {
+  mode @0 :ShapeMode = sizeTick $help("what is hidden of an answer's lengths and times (logged policy)");
+  chunk @1 :UInt32 = 2048 $bytes $least(256) $most(8192) $help("of plaintext in every chunk of an answer (logged policy)");
+  tickMs @2 :UInt32 = 20 $least(1) $most(1000) $help("between chunks of size_tick (logged policy)");
+}
+
+enum ShapeMode {
+  off @0 $help("chunks as large as what there was to say, when there was: to measure; clients must accept it by name");
+  size @1 $help("chunks of one size, when there is something to say; as many as the next power of two");
+  sizeTick @2 $help("exactly one such chunk a tick, whether there is something to say or not");
 }
 
 struct Issuer {

@@ -123,6 +123,7 @@ struct EngineSpec {
   profile @6 :Config.Profile;
   trace @7 :Config.Trace;
   health @8 :Config.Health;
+  shape @9 :Config.Shape;  # of answers to who seals for a roster's key
 }
 
 enum Phase {

@@ -1,6 +1,7 @@
 # Whom a client of a cluster believes, as its user keeps it in TOML. Keys are these names in snake_case.
 @0xd1f04c2b7a9e6385;
 using Cxx = import "/capnp/c++.capnp";
+using Config = import "config.capnp";
 using import "annotations.capnp".help;
 using import "annotations.capnp".required;
 using import "annotations.capnp".least;
@@ -32,4 +33,5 @@ struct PolicyBounds {
   nodesMin @3 :UInt32 = 1 $least(1) $most(4096) $help("nodes in a roster");
   shareMaxPermille @4 :UInt32 = 1000 $least(1) $most(1000) $help("of the capacity, that one node or identity may have");
   rosterAgeMaxS @5 :UInt32 = 3600 $least(1) $most(86400) $help("how old a roster may be");
+  shape @6 :Config.ShapeMode = size $help("how answers must be shaped at least; \"off\" accepts those that are not");
 }

@@ -4,7 +4,9 @@
 
 #include "runtime/cluster/load_scaling.hpp"
 #include "runtime/config/quantity.hpp"
+#include "runtime/config/shape_of.hpp"
 #include "runtime/config/toml_mapper.hpp"
+#include "runtime/crypto/shape_text.hpp"
 
 namespace lethe {
 
@@ -118,6 +120,7 @@ void print_cluster(const checked_config& c) {
     fmt::print("│  gateway {}{}, for relays; issuer {}\n",
                config.getGateway().getCertificate().size() ? "https://" : "http://",
                config.getGateway().getListen().cStr(), config.getGateway().getIssuer().cStr());
+  if (config.hasGateway()) fmt::print("│  {}\n", text_of(shape_of(config.getShape())));
   for (uint32_t h = 0; h < c.layout.hosts.size(); ++h)
     print_host(c, h, h + 1 == c.layout.hosts.size());
   for (const auto& note : c.layout.notes) fmt::print("note: {}\n", note);

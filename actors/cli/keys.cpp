@@ -88,7 +88,8 @@ int show_public(const public_words& words) {
                   .evidence = {std::string(no_evidence)},
                   .policy = {.name = publisher::policy_name,
                              .nodes_min = setup.minimum_nodes,
-                             .roster_age_max_s = setup.roster_age_max_s()}};
+                             .roster_age_max_s = setup.roster_age_max_s(),
+                             .shape = setup.shape.mode()}};
   fmt::print("{}", text.toml());
   return 0;
 }

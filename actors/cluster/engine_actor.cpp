@@ -8,6 +8,7 @@ namespace lethe {
 
 namespace {
 
+constexpr size_t padding_most = 4096;  // a gateway has far fewer clients at once
 uint64_t rounded_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 uint32_t pages_told(const engine_numbers& n) {
   return uint32_t(std::min<uint64_t>(rounded_up(n.pages_reserved, n.pages / 10 + 1), n.pages));
@@ -38,9 +39,9 @@ void engine_state::begin(engine_actor::stateful_pointer<engine_state> self, engi
   check(bool(key));
   api_service api{opened->model, opened->serving.get(), setup_.rules};
   auto inside = std::make_shared<sealed_service>(
-      sealed_service{api, *std::move(key), setup_.epoch, setup_.release, {}});
+      sealed_service{api, *std::move(key), setup_.epoch, setup_.release, {}, setup_.inside});
   engine_ = std::make_shared<running_engine>(*std::move(opened), std::move(inside), std::move(api),
-                                             setup_.release, setup_.tokens_only);
+                                             setup_.release, setup_.shape, setup_.tokens_only);
   say(schema::Phase::READY);
   self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
                       tick::value);
@@ -66,13 +67,18 @@ void engine_state::say(schema::Phase phase, const std::string& reason, uint64_t 
   }));
 }
 
-void engine_state::refuse(uint64_t request, schema::LossReason why, const face_actor& client,
-                          bytes_view refusal) {
+void engine_state::say_lost(uint64_t request, schema::LossReason why, const face_actor& client,
+                            bytes_view refusal) {
   self_->send(client, clerk_.write<schema::Lost>(request, [&](schema::Lost::Builder b) {
     b.setRequest(request);
     b.setReason(why);
     b.setRefusal(data_of(refusal));
   }));
+}
+
+void engine_state::refuse(uint64_t request, schema::LossReason why, const face_actor& client,
+                          bytes_view refusal) {
+  say_lost(request, why, client, refusal);
   end_unknown(request, schema::Outcome::FAILED);
 }
 
@@ -92,7 +98,7 @@ void engine_state::submit(const wire<schema::Submit>& m) {
     uint64_t id = r.getRequest();
     bool ours = r.getEngine() == setup_.slot && r.getEpoch() == setup_.epoch && engine_;
     if (!ours || requests_.contains(id)) return refuse(id, schema::LossReason::STALE, client);
-    if (requests_.size() >= serving().config().queue) {
+    if (is_full()) {
       auto said = engine_->door.refuse(bytes_of(r.getSealed()), bytes_of(r.getToken()),
                                        refusal_reason::full);
       return refuse(id, schema::LossReason::ENGINE_FULL, client,
@@ -105,6 +111,11 @@ void engine_state::submit(const wire<schema::Submit>& m) {
   });
 }
 
+/// A request that only pads has no place here, but there must not be any number of them.
+bool engine_state::is_full() const {
+  return requests_.size() - padding_ >= serving().config().queue || padding_ >= padding_most;
+}
+
 void engine_state::cancel(const wire<schema::Cancel>& m) {
   clerk_.read(m, [&](schema::Cancel::Reader r) {
     auto found = requests_.find(r.getRequest());
@@ -115,7 +126,13 @@ void engine_state::cancel(const wire<schema::Cancel>& m) {
 
 void engine_state::release(const wire<schema::Release>& m) {
   clerk_.read(m, [&](schema::Release::Reader r) {
-    requests_.erase(r.getRequest());
+    auto found = requests_.find(r.getRequest());
+    if (found != requests_.end() && found->second.ended) {
+      requests_.erase(found);
+    } else if (found != requests_.end()) {
+      found->second.released = true;
+      ++padding_;
+    }
     bool enough = took_.add(requests_took::read(r.getTook()));
     if (!scheduler_) return;
     self_->send(scheduler_, pack<schema::Release>(m.stamp, [&](schema::Release::Builder b) {
@@ -176,13 +193,18 @@ void engine_state::leave() {
 /// A request that broke has wiped its arenas and tells nobody. One that ended well has said so,
 /// though its word may be behind this one.
 void engine_state::down(const caf::down_msg& d) {
-  if (!d.reason) return;
-  for (auto at = requests_.begin(); at != requests_.end(); ++at) {
-    if (at->second.actor.address() != d.source) continue;
-    refuse(at->first, schema::LossReason::ENGINE_LOST, at->second.client);
-    requests_.erase(at);
-    break;
+  auto at = std::ranges::find_if(
+      requests_, [&](const auto& r) { return r.second.actor.address() == d.source; });
+  if (at == requests_.end()) return;
+  if (!d.reason && !at->second.released) {
+    at->second.ended = true;
+    return;
   }
+  auto [id, was] = *at;
+  requests_.erase(at);
+  padding_ -= was.released;
+  if (d.reason) say_lost(id, schema::LossReason::ENGINE_LOST, was.client);
+  if (!was.released) end_unknown(id, schema::Outcome::FAILED);
   end_when_empty();
 }
 
@@ -230,7 +252,7 @@ void engine_state::report_load() {
     b.setDecoded(sums.tokens_decoded);
     b.setPagesWiped(sums.pages_wiped);
     b.setArenas(uint32_t(count_arenas().alive));
-    b.setRequests(uint32_t(requests_.size()));
+    b.setRequests(uint32_t(requests_.size() - padding_));
     uint64_t resident = resident_bytes();
     b.setResidentBytes(coarse ? rounded_up(resident, metrics_gate::bytes_rounded) : resident);
     b.setStalledMs(uint32_t(std::min<uint64_t>((now - moved_ns_) / 1'000'000, UINT32_MAX)));

@@ -18,6 +18,8 @@ struct engine_setup {
   api_rules rules;
   hash32 release{};
   bool tokens_only = true;
+  answer_shape shape;   // of answers to who seals for a roster's key
+  answer_shape inside;  // of those to who lives in the cluster, and opens them itself
   tracer* trace = nullptr;
   uint32_t report_ms = 200;
   std::function<result<opened_engine>(load_progress)> open;
@@ -44,9 +46,12 @@ class engine_state {
  private:
   void say(schema::Phase phase, const std::string& reason = {}, uint64_t done = 0,
            uint64_t total = 0);
+  void say_lost(uint64_t request, schema::LossReason why, const face_actor& client,
+                bytes_view refusal = {});
   void refuse(uint64_t request, schema::LossReason why, const face_actor& client,
               bytes_view refusal = {});
   void end_unknown(uint64_t request, schema::Outcome how);
+  bool is_full() const;
   void report_load();
   void end_when_empty();
   uint64_t now_ms() const { return clerk_.now_ns() / 1'000'000; }
@@ -58,11 +63,15 @@ class engine_state {
   directory_actor directory_;
   scheduler_actor scheduler_;  // once it has adopted us
   std::shared_ptr<running_engine> engine_;
+  /// Known until it was released and its actor has ended, of which either may be heard first.
   struct running {
     request_actor actor;
     face_actor client;
+    bool released = false;  // its answer may still be padded
+    bool ended = false;
   };
   std::unordered_map<uint64_t, running> requests_;
+  size_t padding_ = 0;                 // of them: released
   told_together took_{1};
   engine_numbers told_;                // when it was last told what requests took
   uint64_t steps_ = 0, moved_ns_ = 0;  // the last progress seen

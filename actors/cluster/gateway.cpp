@@ -264,6 +264,11 @@ void gateway_state::place(exchange& x) {
   }));
 }
 
+void gateway_state::down(const caf::down_msg& d) {
+  bool ours = d.source == scheduler_.address() || d.source == directory_.address();
+  ours ? fail_all() : answerer_down(d);
+}
+
 void gateway_state::fail_all() {
   broken_ = true;
   std::vector<uint64_t> open;  // what is said in full goes on leaving
@@ -282,7 +287,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
                                      directory_actor directory) {
   auto& state = self->state;
   be_quiet(self, [&state](const caf::error&) { state.fail_all(); });
-  self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg&) { state.fail_all(); });
+  self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg& d) { state.down(d); });
   state.begin(self, std::move(setup), std::move(scheduler), std::move(directory));
   return {
       [&state](const wire<schema::Placed>& m) { state.placed(m); },

@@ -57,6 +57,7 @@ class gateway_state {
   void lost(const wire<schema::Lost>& m);
   void publish(const wire<schema::Publish>& m);
   void on_tick();
+  void down(const caf::down_msg& d);
   void fail_all();
 
  private:
@@ -99,7 +100,10 @@ class gateway_state {
   void problem(exchange& x, inner_problem why);
   void fail(exchange& x, outcome how, inner_problem why);
   void settle(exchange& x, outcome how);
-  void drop(uint64_t http_id, bool cancel);
+  template <class Actor>
+  void cancel(uint64_t request, const Actor& at);
+  void answerer_down(const caf::down_msg& d);
+  void drop(uint64_t http_id, bool and_cancel);
   exchange* find(uint64_t request);
   exchange* find_http(uint64_t http_id);
   // gateway_issuer.cpp: keys and change

@@ -38,14 +38,17 @@ gateway_state::exchange* gateway_state::find_http(uint64_t http_id) {
   return at == exchanges_.end() ? nullptr : at->second.get();
 }
 
+template <class Actor>
+void gateway_state::cancel(uint64_t request, const Actor& at) {
+  self_->send(at, clerk_.write<schema::Cancel>(
+                      request, [&](schema::Cancel::Builder b) { b.setRequest(request); }));
+}
+
 void gateway_state::placed(const wire<schema::Placed>& m) {
   clerk_.read(m, [&](schema::Placed::Reader r) {
     exchange* x = find(r.getRequest());
     if (r.isAt() && (!x || x->settled)) {  // nobody waits any more; the place is free again
-      self_->send(scheduler_,
-                  clerk_.write<schema::Cancel>(r.getRequest(), [&](schema::Cancel::Builder b) {
-                    b.setRequest(r.getRequest());
-                  }));
+      cancel(r.getRequest(), scheduler_);
     } else if (r.isAt()) {
       dispatch(*x, r.getAt());
     } else if (x && !x->settled && !x->candidates.empty()) {
@@ -70,14 +73,18 @@ void gateway_state::dispatch(exchange& x, schema::Placed::At::Reader at) {
 void gateway_state::answer(const wire<schema::Answer>& m) {
   clerk_.read(m, [&](schema::Answer::Reader r) {
     exchange* x = find(r.getRequest());
-    if (!x || !x->dispatched || x->settled || x->over) return;
-    x->answerer = sender_of<request_actor>(self_);
+    if (x && x->over) return;
+    auto answerer = sender_of<request_actor>(self_);
+    if (!x || !x->dispatched || x->settled) return cancel(r.getRequest(), answerer);
+    // The scheduler tells nobody of an engine that is lost while it only pads.
+    if (!x->answerer) self_->monitor(answerer);
+    x->answerer = answerer;
     std::vector<std::byte> out;
     result<void> good;
     bhttp_field type{"content-type", sealed_names::response};
-    if (!x->answer->begun()) good = x->answer->head(200, {&type, 1}, out);
-    if (good) good = x->answer->content(as_text(bytes_of(r.getSealed())), out);
-    if (good && r.getLast()) good = x->answer->end(out);
+    if (!x->answer->begun()) good = x->answer->head(200, {&type, 1});
+    auto piece = as_text(bytes_of(r.getSealed()));
+    if (good) good = r.getLast() ? x->answer->end(piece, out) : x->answer->content(piece, out);
     if (r.getLast()) {
       x->over = true;  // it counts as delivered when the network has its last byte
       ++count_.answered;
@@ -172,19 +179,25 @@ void gateway_state::settle(exchange& x, outcome how) {
   if (!setup_.spends->settle(x.token(), how)) note_ = "outcomes of requests are being lost";
 }
 
+void gateway_state::answerer_down(const caf::down_msg& d) {
+  if (!d.reason) return;  // it has said all
+  for (auto& [id, x] : exchanges_)
+    if (x->answerer && x->answerer.address() == d.source && !x->over)
+      return fail(*x, outcome::node_failed, {503, "the node was lost while it answered"});
+}
+
 /// The exchange is over: its answer is with the network, or its client has left. If a node still
 /// works on it, that may stop; where a node had it, nothing is due.
-void gateway_state::drop(uint64_t http_id, bool cancel) {
+void gateway_state::drop(uint64_t http_id, bool and_cancel) {
   auto found = exchanges_.extract(http_id);
   if (found.empty()) return;
   exchange& x = *found.mapped();
   bool running = x.dispatched && !x.over;
   settle(x, x.dispatched ? outcome::delivered : outcome::not_dispatched);
   if (x.request != 0) http_of_.erase(x.request);
-  if (!cancel || !running) return;
-  self_->send(scheduler_, clerk_.write<schema::Cancel>(x.request, [&](schema::Cancel::Builder b) {
-    b.setRequest(x.request);
-  }));
+  if (!and_cancel || !running) return;
+  cancel(x.request, scheduler_);
+  if (x.answerer) cancel(x.request, x.answerer);  // which may only pad: nobody else knows it then
 }
 
 }  // namespace lethe

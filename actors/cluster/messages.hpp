@@ -33,7 +33,7 @@ using engine_actor =
                      caf::reacts_to<tick>>;
 using request_actor =
     caf::typed_actor<caf::reacts_to<wire<schema::Credit>>, caf::reacts_to<wire<schema::Cancel>>,
-                     caf::reacts_to<stirred>>;
+                     caf::reacts_to<stirred>, caf::reacts_to<tick>>;
 using directory_actor =
     caf::typed_actor<caf::replies_to<wire<schema::Join>>::with<wire<schema::Joined>>,
                      caf::reacts_to<wire<schema::EngineState>>,

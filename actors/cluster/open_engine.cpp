@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/mapped_file.hpp"
+#include "runtime/config/shape_of.hpp"
 
 namespace lethe {
 
@@ -91,6 +92,7 @@ engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<en
     setup.slot = r.getSpec().getSlot();
     setup.epoch = r.getSpec().getEpoch();
     setup.rules.labels_allowed = r.getSpec().getProfile() == schema::Profile::LAB;
+    setup.shape = shape_of(r.getSpec().getShape());
     setup.tokens_only = r.getSpec().getProfile() != schema::Profile::LAB;
   });
   check(bool(read));

@@ -3,6 +3,7 @@
 #include "actors/cluster/open_engine.hpp"
 #include "actors/cluster/open_service.hpp"
 #include "runtime/config/check_services.hpp"
+#include "runtime/config/shape_of.hpp"
 #include "runtime/log/log_limits.hpp"
 #include "runtime/store/key_file.hpp"
 
@@ -64,6 +65,7 @@ publish_setup publish_setup_of(const cluster_config& config) {
           .batch = g.getTokenBatch(),
           .epoch_s = g.getEpochS(),
           .grace_s = g.getGraceS(),
+          .shape = shape_of(config.get().getShape()),
           .release = program_digest(),
           .witnessed = g.getWitnesses().size() > 0};
 }

@@ -52,16 +52,22 @@ void request_state::begin(request_actor::stateful_pointer<request_state> self,
   client_ = std::move(client);
   engine_ = std::move(engine);
   begun_ns_ = clerk_.now_ns();
-  if (left_) return release(schema::Outcome::CANCELLED);
+  if (left_) return release(schema::Outcome::CANCELLED), end();
   stirrer_ = std::make_shared<stirrer>(request_actor(self));
   auto why = schema::LossReason::STALE;
   clerk_.read(submit, [&](schema::Submit::Reader r) {
     auto opened = open(r, why);
     if (opened) call_ = *std::move(opened);
   });
-  if (call_) return stir();
+  if (call_) {
+    tick_ = std::chrono::milliseconds(call_->shape().ticks() ? call_->shape().tick_ms : 0);
+    first_ = self_->clock().now();
+    if (tick_.count() > 0) wait_for_tick();
+    return stir();
+  }
   tell_lost(why);
   release(schema::Outcome::REFUSED);
+  end();
 }
 
 /// If there was no room, with the node's word for it.
@@ -96,52 +102,83 @@ result<std::unique_ptr<sealed_call>> request_state::open(schema::Submit::Reader 
 }
 
 void request_state::stir() {
-  if (!call_ || released_) return;
+  if (!call_) return;
   stirrer_->read();
   call_->pump();
   send_pieces();
+}
+
+/// Each tick is counted from the first, however long one takes, and one that came late is left out:
+/// when a piece leaves tells nothing of what is in it.
+void request_state::wait_for_tick() {
+  auto now = self_->clock().now();
+  ticks_ = std::max<int64_t>(ticks_, (now - first_) / tick_) + 1;
+  self_->delayed_send(request_actor(self_), first_ + ticks_ * tick_ - now, tick::value);
+}
+
+void request_state::on_tick() {
+  if (!call_) return;
+  wait_for_tick();
+  if (window_ > 0) send_piece();  // else its client is slow: the tick is left out
+  look_on();
 }
 
 void request_state::credit(const wire<schema::Credit>& m) {
   clerk_.read(m, [this](schema::Credit::Reader r) {
     window_ = std::min(window_ + r.getPieces(), limits::answer_window);
   });
-  if (call_ && !released_) send_pieces();
+  if (call_) send_pieces();
 }
 
 /// Also before it has begun: a cancel may be here before the request's own first message.
 void request_state::cancel() {
   left_ = true;
-  if (!call_ || released_) return;
+  if (!call_) return;
   call_->cancel();
   stir();
 }
 
+/// Nobody cancels a request of a lost engine, or gives it credit: it would keep its arenas.
+void request_state::engine_lost() {
+  if (!released_) cancel();
+}
+
 void request_state::send_pieces() {
-  std::vector<std::byte> piece;
-  while (window_ > 0 && call_->next(piece)) {
-    --window_;
-    self_->send(client_, clerk_.write<schema::Answer>(id_, [&](schema::Answer::Builder b) {
-      b.setRequest(id_);
-      b.setNumber(number_++);
-      b.setLast(call_->said_all());
-      b.setSealed(data_of(piece));
-    }));
-    piece.clear();
+  while (tick_.count() == 0 && window_ > 0 && send_piece()) {
   }
-  if (call_->said_all()) return release(outcome_of(call_->how()));
-  if (!call_->cancelled()) return;
-  if (call_->how() == sealed_call::fate::turned_away && !left_) {
-    if (!desk_.engine->opened.serving->health()) return;  // it ends, and with it every request
+  look_on();
+}
+
+bool request_state::send_piece() {
+  std::vector<std::byte> piece;
+  if (!call_->next(piece)) return false;
+  --window_;
+  self_->send(client_, clerk_.write<schema::Answer>(id_, [&](schema::Answer::Builder b) {
+    b.setRequest(id_);
+    b.setNumber(number_++);
+    b.setLast(call_->said_all());
+    b.setSealed(data_of(piece));
+  }));
+  return true;
+}
+
+/// Its place is free when its arenas are gone; whether it is over is another matter.
+void request_state::look_on() {
+  const bool left = call_->cancelled();
+  if (left && call_->how() == sealed_call::fate::turned_away && !left_) {
+    // An engine that breaks ends, and with it every request.
+    if (!desk_.engine->opened.serving->health()) return;
     tell_lost(schema::LossReason::ENGINE_FULL);
   }
-  call_->forget();
-  release(outcome_of(call_->how()));
+  if (left) call_->forget();
+  if (call_->forgotten() && !released_) release(outcome_of(call_->how()));
+  if (left || call_->said_all()) end();
 }
 
 /// The arena is gone; the engine may count it out.
 void request_state::release(schema::Outcome outcome) {
   released_ = true;
+  desk_.engine.reset();
   api_report report = call_ ? call_->report() : api_report{};
   const auto& t = report.times;
   requests_took took;
@@ -163,6 +200,9 @@ void request_state::release(schema::Outcome outcome) {
     b.setOutcome(outcome);
     took.write(b.initTook());
   }));
+}
+
+void request_state::end() {
   call_.reset();
   // An actor that is watched remembers its watchers, and their memory with them, for all its life.
   self_->demonitor(engine_.address());
@@ -175,9 +215,8 @@ request_actor::behavior_type run_request(request_actor::stateful_pointer<request
                                          engine_actor engine) {
   be_quiet(self);
   auto& state = self->state;
-  // Nobody cancels a request of a lost engine, or gives it credit: it would keep its arenas.
   self->monitor(engine);
-  self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg&) { state.cancel(); });
+  self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg&) { state.engine_lost(); });
   self->send(request_actor(self), stirred::value);  // so that the seal is opened on its own turn
   bool begun = false;
   return {
@@ -188,6 +227,7 @@ request_actor::behavior_type run_request(request_actor::stateful_pointer<request
         begun = true;
         state.begin(self, desk, id, submit, client, engine);
       },
+      [&state](tick) { state.on_tick(); },
   };
 }
 

@@ -14,10 +14,10 @@ struct opened_engine {
 /// Lives as long as the engine's actor and the last of its requests.
 struct running_engine {
   running_engine(opened_engine what, std::shared_ptr<const sealed_service> inside, api_service api,
-                 const hash32& release, bool only)
+                 const hash32& release, answer_shape shape, bool only)
       : opened(std::move(what)),
         service(std::move(inside)),
-        door(std::move(api), release, limits::seals_remembered_max),
+        door(std::move(api), release, limits::seals_remembered_max, shape),
         tokens_only(only) {}
 
   opened_engine opened;
@@ -34,7 +34,8 @@ struct request_desk {
   uint32_t epoch = 0;
 };
 
-/// Owns one request's arena from its seal to its wipe.
+/// Owns one request's arena from its seal to its wipe. From there on it only pads the answer: the
+/// engine has counted it out, and it needs nothing of it.
 class request_state {
  public:
   const char* name = "request";
@@ -45,12 +46,20 @@ class request_state {
   void stir();
   void credit(const wire<schema::Credit>& m);
   void cancel();
+  void engine_lost();
+  void on_tick();
 
  private:
+  using clock = caf::actor_clock;
+
   result<std::unique_ptr<sealed_call>> open(schema::Submit::Reader r, schema::LossReason& why);
   void send_pieces();
   void tell_lost(schema::LossReason why);
+  bool send_piece();
+  void look_on();
+  void wait_for_tick();
   void release(schema::Outcome outcome);
+  void end();
 
   request_actor::stateful_pointer<request_state> self_ = nullptr;
   request_desk desk_;
@@ -61,6 +70,9 @@ class request_state {
   std::shared_ptr<class stirrer> stirrer_;
   std::unique_ptr<sealed_call> call_;
   std::optional<signed_refusal> refusal_;    // that there is no room
+  std::chrono::milliseconds tick_{0};  // zero: pieces leave when there are some
+  clock::time_point first_;            // where ticks are counted from
+  int64_t ticks_ = 0;
   uint32_t window_ = limits::answer_window;  // pieces that may be sent
   uint32_t number_ = 0;
   uint64_t begun_ns_ = 0;

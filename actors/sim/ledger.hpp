@@ -8,6 +8,7 @@
 
 #include "actors/sim/dice.hpp"
 #include "runtime/arena/arena.hpp"
+#include "runtime/crypto/answer_shape.hpp"
 #include "runtime/serve/served_model.hpp"
 
 namespace lethe::sim {
@@ -61,6 +62,7 @@ struct ledger {
   bug planted;
   std::shared_ptr<const served_model> model;
   uint64_t stop_once_in;  // tokens; 0: never
+  answer_shape shape;     // of all answers
 
   /// The first thing that was not as it must be; the run ends with it.
   std::string violation;

@@ -19,14 +19,15 @@ std::string body_of(const wish& w, const std::string& model) {
       ids, w.max_tokens, w.choices, w.stream);
 }
 
-sealed_request sealed_body(const std::string& body, const node_public& node, uint32_t epoch) {
+sealed_request sealed_body(const std::string& body, const node_public& node, uint32_t epoch,
+                           uint32_t chunk_bytes) {
   std::pmr::string plain;
   bhttp_field type{"content-type", "application/json"};
   auto written = write_request(
       {.authority = "lethe", .path = "/v1/completions", .fields = {&type, 1}, .content = body},
       plain);
   check(bool(written));
-  auto sealed = seal_request(as_bytes(plain), {&node, 1}, epoch, {});
+  auto sealed = seal_request(as_bytes(plain), {&node, 1}, epoch, {}, chunk_bytes);
   check(bool(sealed));
   return *std::move(sealed);
 }
@@ -96,14 +97,21 @@ void client_state::start_wishes() {
   }
 }
 
-/// Some clients leave; the face then tells the scheduler, if the request was sealed.
+template <class Actor>
+void client_state::cancel(uint64_t id, const Actor& at) {
+  self_->send(
+      at, clerk_.write<schema::Cancel>(id, [&](schema::Cancel::Builder b) { b.setRequest(id); }));
+}
+
+/// Some clients leave; the face then tells the scheduler, if the request was sealed, and whoever
+/// answers.
 bool client_state::leave_now(uint64_t id, exchange& x, uint32_t messages) {
   if (x.what.leaves_after != messages) return false;
   bool sealed = x.opener.has_value();
+  auto answerer = x.answerer;
   end(id, ending::cancelled);
-  if (sealed)
-    self_->send(scheduler_, clerk_.write<schema::Cancel>(
-                                id, [&](schema::Cancel::Builder b) { b.setRequest(id); }));
+  if (sealed) cancel(id, scheduler_);
+  if (answerer) cancel(id, answerer);
   return true;
 }
 
@@ -118,9 +126,7 @@ void client_state::placed(const wire<schema::Placed>& m) {
     uint64_t id = r.getRequest();
     auto found = open_.find(id);
     if (found == open_.end()) {
-      if (r.isAt())
-        self_->send(scheduler_, clerk_.write<schema::Cancel>(
-                                    id, [&](schema::Cancel::Builder b) { b.setRequest(id); }));
+      if (r.isAt()) cancel(id, scheduler_);
       return;
     }
     if (found->second.epoch != 0) facts_->violated("request {} is placed twice", id);
@@ -140,7 +146,7 @@ void client_state::seal(uint64_t id, exchange& x, schema::Placed::At::Reader at)
   std::string body = body_of(x.what, facts_->model->name);
   std::optional<sealed_request> sealed;
   auto submit = [&] {
-    sealed = sealed_body(body, *node, at.getEpoch());
+    sealed = sealed_body(body, *node, at.getEpoch(), facts_->shape.chunk_bytes);
     return clerk_.write<schema::Submit>(id, [&](schema::Submit::Builder b) {
       b.setRequest(id);
       b.setEngine(at.getEngine());
@@ -169,10 +175,11 @@ void client_state::answer(const wire<schema::Answer>& m) {
       auto how = past_.at(id).how;
       if (how != ending::cancelled && how != ending::lost)
         facts_->violated("request {}: its answer goes on after its end", id);
-      return;
+      return cancel(id, sender_of<request_actor>(self_));
     }
     exchange& x = found->second;
     x.answerer = sender_of<request_actor>(self_);
+    if (heard) heard(id, r.getSealed().size());
     if (r.getNumber() != x.pieces++) facts_->violated("request {}: a piece is missing", id);
     if (++x.unread > limits::answer_window)
       facts_->violated("request {}: more pieces than there is credit for", id);
@@ -251,8 +258,7 @@ void client_state::lost(const wire<schema::Lost>& m) {
     end(id, ending::lost);
     past_[id].losses = 1;
     // As the face does: whatever still runs need not.
-    self_->send(scheduler_, clerk_.write<schema::Cancel>(
-                                id, [&](schema::Cancel::Builder b) { b.setRequest(id); }));
+    cancel(id, scheduler_);
   });
 }
 

@@ -40,6 +40,8 @@ class client_state {
   void on_tick();
 
   std::deque<wish> wishes;
+  /// Is told of each piece of an answer.
+  std::function<void(uint64_t id, size_t bytes)> heard;
   /// Requests that have not ended yet.
   size_t open() const { return open_.size() + wishes.size(); }
   uint64_t oldest() const { return open_.empty() ? 0 : open_.begin()->first; }
@@ -61,6 +63,8 @@ class client_state {
     uint32_t losses = 0;
   };
   void seal(uint64_t id, exchange& x, schema::Placed::At::Reader at);
+  template <class Actor>
+  void cancel(uint64_t id, const Actor& at);
   bool leave_now(uint64_t id, exchange& x, uint32_t messages);
   void give_credit(uint64_t id, exchange& x);
   void end(uint64_t id, ending how);

@@ -29,7 +29,7 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
 }  // namespace
 
 engine_setup sim_house::setup_of(const wire<schema::StartEngine>& order) {
-  engine_setup setup{.tokens_only = false, .trace = trace_};
+  engine_setup setup{.tokens_only = false, .inside = facts_.shape, .trace = trace_};
   engine_config config;
   auto read = unpack(order, [&](schema::StartEngine::Reader r) {
     setup.slot = r.getSpec().getSlot();

@@ -31,6 +31,7 @@ stage::stage(const stage_options& options, std::shared_ptr<const served_model> m
     : facts(options.seed, options.planted, std::move(model), options.stop_once_in),
       words(*facts.model, facts.stop_once_in),
       arenas_before_(count_arenas().alive) {
+  facts.shape = options.shape;
   auto now = [this] {
     if (!facts.throw_in.empty() && running_ == facts.throw_in) {
       facts.throw_in.clear();

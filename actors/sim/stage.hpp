@@ -14,6 +14,7 @@ struct stage_options {
   bug planted = bug::none;
   uint32_t records = 64;       // that its tracer keeps
   uint64_t stop_once_in = 64;  // tokens; 0: an answer ends by its length only
+  answer_shape shape = {};
 };
 
 /// A cluster's real actors in one thread under a fake clock, and what must hold after each of their

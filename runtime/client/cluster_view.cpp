@@ -4,6 +4,7 @@
 
 #include "runtime/base/durable_file.hpp"
 #include "runtime/client/client_limits.hpp"
+#include "runtime/crypto/shape_text.hpp"
 #include "runtime/gateway/sealed_names.hpp"
 #include "runtime/log/roster_summary.hpp"
 
@@ -16,6 +17,8 @@ using log_bytes = std::vector<std::byte>;
 // Kinds that a cluster cannot serve without. Releases are logged where they are attested.
 const std::vector<log_kind> kinds_needed = {log_kind::roster, log_kind::ohttp_keys,
                                             log_kind::issuer_keys, log_kind::policy};
+
+constexpr std::string_view strict_policy = "strict";
 
 std::filesystem::path beside(const trust_file& trust, const char* ending) {
   auto path = trust.wallet;
@@ -37,6 +40,17 @@ result<ohttp_config> key_to_use(bytes_view keys) {
   if (!read) return read.why();
   if (auto suite = read->front().suite(); !suite) return suite.why();
   return read->front();
+}
+
+/// A policy that is called strict shapes answers, whatever anybody accepts.
+result<void> check_shape(const log_policy& p, const policy_bounds& b) {
+  const shape_mode mode = p.shape().mode();
+  if (mode == shape_mode::off && p.name == strict_policy)
+    return fail("policy: it is named {}, and does not shape answers", p.name);
+  if (mode < b.shape)
+    return fail("policy: the shape of answers is \"{}\"; the trust file accepts \"{}\" and more",
+                name_of(mode), name_of(b.shape));
+  return {};
 }
 
 }  // namespace
@@ -78,6 +92,7 @@ result<void> check_policy(const log_policy& p, const trust_file& trust) {
   if (p.nodes_min < b.nodes_min)
     return fail("policy: {} nodes are enough for it; the trust file wants {}", p.nodes_min,
                 b.nodes_min);
+  if (auto ok = check_shape(p, b); !ok) return ok;
   auto challenge = token_challenge::from_bytes(p.token_challenge);
   if (!challenge) return challenge.why();
   if (challenge->issuer != trust.issuer_name || challenge->origin != trust.origin)
@@ -192,10 +207,11 @@ call_end cluster_view::read_policy(looking& l) {
       return fault(call_fault::trust, "log: release {} has no digest's length", logged->epoch);
     std::ranges::copy(logged->payload, l.state.release.emplace().begin());
   }
-  return l.step("logged keys",
-                fmt::format("the gateway's and {} of the issuer's; policy {}, k = {}, r = {}",
-                            l.state.issuer.keys.size(), l.state.policy.name,
-                            l.state.policy.candidates, l.state.policy.redraws));
+  l.step("logged keys",
+         fmt::format("the gateway's and {} of the issuer's; policy {}, k = {}, r = {}",
+                     l.state.issuer.keys.size(), l.state.policy.name, l.state.policy.candidates,
+                     l.state.policy.redraws));
+  return l.step("shape", text_of(l.state.policy.shape()));
 }
 
 call_end cluster_view::read_roster(looking& l) {

@@ -77,7 +77,7 @@ class local_proxy::desk final : public http_handler {
     {
       std::lock_guard lock(mutex_);
       waiting_.clear();
-      for (auto& [id, answer] : answering_) answer->leave();
+      for (auto& [id, answer] : answering_) answer->stop();
     }
     workers_.clear();
     server_.reset();
@@ -137,6 +137,7 @@ class local_proxy::desk final : public http_handler {
       if (at == answering_.end()) continue;  // it left
       auto answer = at->second;
       lock.unlock();
+      std::stop_callback leaving(stop, [&answer] { answer->stop(); });
       serve(request, *answer);
     }
   }
@@ -147,8 +148,9 @@ class local_proxy::desk final : public http_handler {
     auto body = without_labels(request.body, memory);
     if (!body)
       return answer_error(*server_, request.id, {.status = 400, .message = body.why().text});
-    answer.end(
-        ask({.path = request.head.path, .body = *body, .sink = answer, .stop = answer.stop()}));
+    auto how =
+        ask({.path = request.head.path, .body = *body, .sink = answer, .stop = answer.token()});
+    answer.end(how);
   } catch (const std::bad_alloc&) {
     answer.end(fault(call_fault::request, "the request does not fit its memory"));
   }
@@ -165,7 +167,7 @@ class local_proxy::desk final : public http_handler {
   }
 
   void show_models(uint64_t id, proxy_answer& answer) {
-    auto state = client_.state(answer.stop());
+    auto state = client_.state(answer.token());
     if (!state) return answer.end(state.end);
     server_->answer(id, {}, models_json(**state));
   }

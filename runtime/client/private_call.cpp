@@ -136,7 +136,8 @@ class calling {
   }
 
   call_end seal_and_ask() {
-    auto sealed = seal_request(as_bytes(plain_), drawn_, state_->nodes.epoch, offer_.token.hash());
+    auto sealed = seal_request(as_bytes(plain_), drawn_, state_->nodes.epoch, offer_.token.hash(),
+                               state_->policy.chunk_bytes);
     if (!sealed) return unsent("seal", {call_fault::request, sealed.why()});
     step("seal", fmt::format("{} bytes in a bucket of {}", what_.body.size(), plain_.size()));
     sealed_answer answer(std::move(sealed->answer), what_.sink);

@@ -10,13 +10,6 @@ namespace {
 constexpr std::string_view done_mark = "data: [DONE]\n\n";
 constexpr const char* event_stream = "text/event-stream";
 
-/// How many of the last bytes may be the beginning of the mark.
-size_t begun_mark(std::string_view text) {
-  for (size_t n = std::min(text.size(), done_mark.size()); n > 0; --n)
-    if (text.ends_with(done_mark.substr(0, n))) return n;
-  return 0;
-}
-
 }  // namespace
 
 api_error to_api_error(const call_end& end) {
@@ -78,40 +71,49 @@ bool proxy_answer::head(uint32_t status, std::span<const bhttp_field> fields) {
 }
 
 bool proxy_answer::content(std::string_view piece) {
-  if (streams_) return stream(piece);
+  if (streams_) {
+    look_for_mark(piece);
+    return write(piece);
+  }
   too_large_ = piece.size() > whole_bytes_max - held_.size();
   if (!too_large_) held_ += piece;
   return !too_large_;
 }
 
-bool proxy_answer::stream(std::string_view piece) {
+/// Before the application can see it and leave.
+void proxy_answer::look_for_mark(std::string_view piece) {
   held_ += piece;
-  const size_t ready = held_.size() - begun_mark(held_);
-  if (!write(std::string_view(held_).substr(0, ready))) return false;
-  held_.erase(0, ready);
-  return true;
+  std::lock_guard lock(mutex_);
+  marked_ = held_.ends_with(done_mark);
+  held_.erase(0, held_.size() - std::min(held_.size(), done_mark.size()));
+}
+
+bool proxy_answer::handed_on() const {
+  std::lock_guard lock(mutex_);
+  return marked_;
 }
 
 /// Waits for room; false: nobody reads on.
 bool proxy_answer::write(std::string_view piece) {
   if (piece.empty()) return true;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return undrained_ < window_bytes || stop_.stop_requested(); });
-  if (stop_.stop_requested()) return false;
+  changed_.wait(lock, [&] { return undrained_ < window_bytes || left_ || stop_.stop_requested(); });
+  if (left_ || stop_.stop_requested()) return false;
   undrained_ += piece.size();
   to_.write(id_, piece);
   return true;
 }
 
 void proxy_answer::end(const call_end& how) {
-  if (stop_.stop_requested()) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (left_ || stop_.stop_requested()) return;
+  }
   if (!how) return fail(how);
-  if (!streams_) return to_.answer(id_, std::move(head_), held_);
-  write(held_);
-  to_.end(id_);
+  streams_ ? to_.end(id_) : to_.answer(id_, std::move(head_), held_);
 }
 
-/// As an answer, or inside the stream that has begun, which then lacks its end mark.
+/// As an answer, or inside the stream that has begun, behind all that it has.
 void proxy_answer::fail(const call_end& how) {
   auto why = to_api_error(too_large_ ? fault(call_fault::answer, "the answer is too large") : how);
   if (streams_) {
@@ -130,6 +132,15 @@ void proxy_answer::drained(size_t bytes) {
 }
 
 void proxy_answer::leave() {
+  {
+    std::lock_guard lock(mutex_);
+    left_ = true;
+    if (marked_) return;
+  }
+  stop();
+}
+
+void proxy_answer::stop() {
   stop_.request_stop();
   std::lock_guard lock(mutex_);
   changed_.notify_all();

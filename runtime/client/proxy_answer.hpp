@@ -18,8 +18,9 @@ api_error to_api_error(const call_end& end);
 /// A body without the parameters that tell one user from another. Refuses what is no JSON object.
 result<std::pmr::string> without_labels(std::string_view body, std::pmr::memory_resource* memory);
 
-/// One answer on its way from a node to an application. A stream goes on as it comes, but its
-/// end mark waits for the node's receipt; any other answer waits as a whole.
+/// One answer on its way from a node to an application. A stream goes on as it comes, its end mark
+/// too, and stays open for the node's receipt, whose lack it tells. Any other answer waits for
+/// that.
 class proxy_answer final : public inner_sink {
  public:
   /// At most that much is written and not with the network.
@@ -35,12 +36,18 @@ class proxy_answer final : public inner_sink {
 
   // On the server's:
   void drained(size_t bytes);
+  /// Nobody reads on. What follows a stream's end mark is taken all the same: if padding stopped,
+  /// that would tell the network where the answer ended.
   void leave();
+  // On any:
+  void stop();
+  /// Whether the application has all of it, whatever follows.
+  bool handed_on() const;
 
-  std::stop_token stop() const { return stop_.get_token(); }
+  std::stop_token token() const { return stop_.get_token(); }
 
  private:
-  bool stream(std::string_view piece);
+  void look_for_mark(std::string_view piece);
   bool write(std::string_view piece);
   void fail(const call_end& how);
 
@@ -48,11 +55,12 @@ class proxy_answer final : public inner_sink {
   const uint64_t id_;
   std::stop_source stop_;
   wiping_memory memory_;
-  std::pmr::string held_;  // not yet written
+  std::pmr::string held_;  // an answer that is no stream; the last bytes of one
   http_answer head_;
   bool streams_ = false, too_large_ = false;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
+  bool marked_ = false, left_ = false;
   size_t undrained_ = 0;
 };
 

@@ -16,7 +16,7 @@ struct gateway_refusal {
 };
 
 /// Takes what the gateway answers to a sealed request: a node's sealed answer, which is opened and
-/// handed on as it comes, or a refusal.
+/// handed on as it comes, or a refusal. Padding and receipt follow the answer's end.
 class sealed_answer final : public inner_sink {
  public:
   sealed_answer(answer_opener opener, inner_sink& to)

@@ -124,7 +124,8 @@ class trust_reader {
             .redraws_max = p.getRedrawsMax(),
             .nodes_min = p.getNodesMin(),
             .share_max_permille = p.getShareMaxPermille(),
-            .roster_age_max_s = p.getRosterAgeMaxS()};
+            .roster_age_max_s = p.getRosterAgeMaxS(),
+            .shape = shape_mode(p.getShape())};
   }
 
   const fs::path& file_;
@@ -199,9 +200,9 @@ std::string trust_text::toml() const {
   out += line("name", policy.name);
   out += fmt::format(
       "candidates_max = {}\nredraws_max = {}\nnodes_min = {}\nshare_max_permille = {}\n"
-      "roster_age_max_s = {}\n",
+      "roster_age_max_s = {}\nshape = \"{}\"\n",
       policy.candidates_max, policy.redraws_max, policy.nodes_min, policy.share_max_permille,
-      policy.roster_age_max_s);
+      policy.roster_age_max_s, name_of(policy.shape));
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "runtime/crypto/answer_shape.hpp"
 #include "runtime/http/http_client.hpp"
 #include "runtime/log/signed_head.hpp"
 
@@ -23,6 +24,7 @@ struct policy_bounds {
   uint32_t nodes_min = 1;
   uint32_t share_max_permille = 1000;
   uint32_t roster_age_max_s = 3600;
+  shape_mode shape = shape_mode::size;  // of answers, at least
 };
 
 /// Whom a client believes. Everything else is shown to it, and checked against this.

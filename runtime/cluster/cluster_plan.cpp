@@ -64,7 +64,7 @@ bool starts_with_any(std::string_view key, std::initializer_list<std::string_vie
 
 /// Where processes listen and whom they trust is settled when they start.
 bool is_fixed(std::string_view key) {
-  return starts_with_any(key, {"name", "profile", "listen.", "tls.", "health.", "trace."});
+  return starts_with_any(key, {"name", "profile", "listen.", "tls.", "health.", "trace.", "shape."});
 }
 
 /// A change that running engines don't feel.
@@ -236,6 +236,7 @@ void cluster_plan::describe(schema::EngineSpec::Builder spec, uint16_t id, uint3
   spec.setProfile(c.getProfile());
   spec.setTrace(c.getTrace());
   spec.setHealth(c.getHealth());
+  spec.setShape(c.getShape());
   for (const auto& rank : layout_.ranks)
     if (layout_.hosts[rank.host].name == host) spec.setThreads(uint16_t(rank.threads));
 }

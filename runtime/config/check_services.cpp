@@ -154,6 +154,8 @@ void check_services(cluster_config& config) {
                          "stands beside [{}]: it belongs into a file and a process of its own",
                          c.hasModel() ? "model" : "gateway");
   if (!service && !c.hasModel()) config.refuse("model", "is missing: {}", "what is served");
+  if (c.hasShape() && !c.hasGateway())
+    config.refuse("shape", "shapes the answers of a [gateway], and there is none");
   if (c.hasGateway()) check_gateway(config);
   if (c.hasIssuer()) check_issuer(config);
   if (c.hasRelay()) check_relay(config);

@@ -27,9 +27,9 @@ chunk_keys chunk_keys::opening(aead_id id, bytes_view salt, bytes_view secret) {
 }
 
 result<void> chunk_sealer::seal(bytes_view plain, bool final, std::vector<std::byte>& out,
-                                bytes_view prefix) {
+                                bytes_view prefix, bytes_view suffix) {
   if (!keys_) return fail("sealed stream: nothing follows its final chunk");
-  const size_t bytes = prefix.size() + plain.size();
+  const size_t bytes = prefix.size() + plain.size() + suffix.size();
   if (bytes > limits::chunk_plain_bytes_max)
     return fail("sealed stream: a chunk of {} bytes; {} are the most", bytes,
                 limits::chunk_plain_bytes_max);
@@ -38,7 +38,8 @@ result<void> chunk_sealer::seal(bytes_view plain, bool final, std::vector<std::b
   append_varint(out, final ? 0 : bytes + aead_tag_bytes);
   const size_t at = out.size();
   out.resize(at + bytes + aead_tag_bytes);
-  keys_->cipher.seal(keys_->nonces.current(), aad_of(final), {prefix, plain}, out.data() + at);
+  keys_->cipher.seal(keys_->nonces.current(), aad_of(final), {prefix, plain, suffix},
+                     out.data() + at);
   ++keys_->nonces.next;
   if (final) keys_.reset();
   return {};

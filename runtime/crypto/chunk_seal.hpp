@@ -27,11 +27,11 @@ class chunk_sealer {
   chunk_sealer(aead_id id, bytes_view salt, bytes_view secret)
       : keys_(chunk_keys::sealing(id, salt, secret)) {}
 
-  /// Appends one chunk, `prefix` before `plain`, with its frame. The key is gone with the final
-  /// one. An empty chunk that is not final, one above the limit, and any after the final one are
-  /// refused.
+  /// Appends one chunk, `plain` between `prefix` and `suffix`, with its frame. The key is gone with
+  /// the final one. An empty chunk that is not final, one above the limit, and any after the final
+  /// one are refused.
   result<void> seal(bytes_view plain, bool final, std::vector<std::byte>& out,
-                    bytes_view prefix = {});
+                    bytes_view prefix = {}, bytes_view suffix = {});
   /// Appends a message that is no stream: sealed at once, of any length, unframed. The key is gone.
   result<void> seal_whole(bytes_view plain, std::vector<std::byte>& out);
   /// The key is gone from here on.

@@ -80,7 +80,8 @@ result<std::pmr::string> open_body(const sealed_message& m, const hash32& bindin
 }  // namespace
 
 result<sealed_request> seal_request(bytes_view plain, std::span<const node_public> nodes,
-                                    uint32_t epoch, const hash32& token_hash) {
+                                    uint32_t epoch, const hash32& token_hash,
+                                    uint32_t chunk_bytes) {
   if (auto good = expect_sealable(plain, nodes); !good) return good.why();
   sealed_message m{.suite = nodes[0].suite, .epoch = epoch};
   std::vector<hpke_sender> senders;
@@ -115,12 +116,13 @@ result<sealed_request> seal_request(bytes_view plain, std::span<const node_publi
   }
   std::vector<std::byte> message = m.head();
   message.insert(message.end(), chunks.begin(), chunks.end());
-  const answer_opener::expected receipt{token_hash, sha256({message}), epoch};
+  const answer_opener::expected receipt{token_hash, sha256({message}), epoch, chunk_bytes};
   return sealed_request{std::move(message), answer_opener(std::move(candidates), receipt)};
 }
 
 result<opened_request> open_request(const node_key& key, bytes_view sealed, uint32_t epoch_now,
-                                    const hash32& token_hash, std::pmr::memory_resource* memory) {
+                                    const hash32& token_hash, std::pmr::memory_resource* memory,
+                                    uint32_t chunk_bytes) {
   auto m = sealed_message::parse(sealed);
   if (!m) return m.why();
   auto entry = entry_for(key, *m, epoch_now);
@@ -136,11 +138,12 @@ result<opened_request> open_request(const node_key& key, bytes_view sealed, uint
   if (!plain) return plain.why();
   key_bytes secret =
       receiver->keys().export_key(as_bytes(answer_label), answer_nonce_bytes(m->suite));
-  return opened_request{.plain = *std::move(plain),
-                        .answer = answer_sealer(m->suite, entry->node_id, entry->enc, secret),
-                        .request_hash = sha256({sealed}),
-                        .epoch = m->epoch,
-                        .enc = {entry->enc.begin(), entry->enc.end()}};
+  return opened_request{
+      .plain = *std::move(plain),
+      .answer = answer_sealer(m->suite, entry->node_id, entry->enc, secret, chunk_bytes),
+      .request_hash = sha256({sealed}),
+      .epoch = m->epoch,
+      .enc = {entry->enc.begin(), entry->enc.end()}};
 }
 
 }  // namespace lethe

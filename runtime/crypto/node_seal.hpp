@@ -13,9 +13,11 @@ struct sealed_request {
   answer_opener answer;
 };
 
-/// `plain` fits limits::sealed_plain_bytes_max; the nodes, one to three, have one suite.
+/// `plain` fits limits::sealed_plain_bytes_max; the nodes, one to three, have one suite. The answer
+/// must have chunks of that size, if it is given.
 result<sealed_request> seal_request(bytes_view plain, std::span<const node_public> nodes,
-                                    uint32_t epoch, const hash32& token_hash);
+                                    uint32_t epoch, const hash32& token_hash,
+                                    uint32_t chunk_bytes = 0);
 
 /// What a node has of a request that opened.
 struct opened_request {
@@ -27,8 +29,10 @@ struct opened_request {
 };
 
 /// A seal of this epoch or the one before, for this node, bound to this token, and whole. The
-/// plaintext lies in `memory`; what a refused request left there is wiped.
+/// plaintext lies in `memory`; what a refused request left there is wiped. The answer gets chunks
+/// of that size, if it is given.
 result<opened_request> open_request(const node_key& key, bytes_view sealed, uint32_t epoch_now,
-                                    const hash32& token_hash, std::pmr::memory_resource* memory);
+                                    const hash32& token_hash, std::pmr::memory_resource* memory,
+                                    uint32_t chunk_bytes = 0);
 
 }  // namespace lethe

@@ -11,21 +11,26 @@ std::string_view outer_answer::media_type() const {
   return form_ == ohttp_form::whole ? ohttp_names::response : ohttp_names::chunked_response;
 }
 
-result<void> outer_answer::head(uint32_t status, std::span<const bhttp_field> fields,
-                                std::vector<std::byte>& out) {
+result<void> outer_answer::head(uint32_t status, std::span<const bhttp_field> fields) {
   if (auto ok = writer_.head(status, fields, plain_); !ok) return ok.why();
   begun_ = true;
-  return leave(false, out);
+  return {};
 }
 
-result<void> outer_answer::content(std::string_view piece, std::vector<std::byte>& out) {
+result<void> outer_answer::add(std::string_view piece) {
   if (form_ == ohttp_form::whole && plain_.size() + piece.size() + frame_bytes > whole_bytes_max)
     return fail("outer answer: above {} bytes; ask for it in chunks", whole_bytes_max);
   writer_.content(piece, plain_);
+  return {};
+}
+
+result<void> outer_answer::content(std::string_view piece, std::vector<std::byte>& out) {
+  if (auto ok = add(piece); !ok) return ok;
   return leave(false, out);
 }
 
-result<void> outer_answer::end(std::vector<std::byte>& out) {
+result<void> outer_answer::end(std::string_view last_piece, std::vector<std::byte>& out) {
+  if (auto ok = add(last_piece); !ok) return ok;
   writer_.end(plain_);
   return leave(true, out);
 }
@@ -49,9 +54,8 @@ result<void> outer_answer::leave(bool final, std::vector<std::byte>& out) {
 result<void> outer_answer::whole(uint32_t status, std::string_view content_type,
                                  std::string_view content_bytes, std::vector<std::byte>& out) {
   bhttp_field type{"content-type", content_type};
-  if (auto ok = head(status, {&type, 1}, out); !ok) return ok.why();
-  if (auto ok = content(content_bytes, out); !ok) return ok.why();
-  return end(out);
+  if (auto ok = head(status, {&type, 1}); !ok) return ok.why();
+  return end(content_bytes, out);
 }
 
 result<void> outer_answer::problem(const inner_problem& why, std::vector<std::byte>& out) {
@@ -64,9 +68,8 @@ result<void> outer_answer::problem(const inner_problem& why, std::vector<std::by
   if (!why.challenge.empty()) fields.push_back({"www-authenticate", why.challenge});
   if (!why.refusal.empty()) fields.push_back({sealed_names::refusal_field, why.refusal});
   if (why.retry_after_s > 0) fields.push_back({"retry-after", retry});
-  if (auto ok = head(why.status, fields, out); !ok) return ok.why();
-  if (auto ok = content(text, out); !ok) return ok.why();
-  return end(out);
+  if (auto ok = head(why.status, fields); !ok) return ok.why();
+  return end(text, out);
 }
 
 }  // namespace lethe

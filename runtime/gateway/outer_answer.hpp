@@ -26,17 +26,18 @@ class outer_answer {
   bool begun_outside() const { return begun_outside_; }
   void begin_outside() { begun_outside_ = true; }
 
-  /// Each appends what can leave. After an error the answer must be cut.
-  result<void> head(uint32_t status, std::span<const bhttp_field> fields,
-                    std::vector<std::byte>& out);
+  /// The head leaves with what follows it.
+  result<void> head(uint32_t status, std::span<const bhttp_field> fields);
+  /// Each appends what can leave, as one chunk if it fits. After an error the answer must be cut.
   result<void> content(std::string_view piece, std::vector<std::byte>& out);
-  result<void> end(std::vector<std::byte>& out);
+  result<void> end(std::string_view last_piece, std::vector<std::byte>& out);
   /// All three in one.
   result<void> whole(uint32_t status, std::string_view content_type, std::string_view content,
                      std::vector<std::byte>& out);
   result<void> problem(const inner_problem& why, std::vector<std::byte>& out);
 
  private:
+  result<void> add(std::string_view piece);
   result<void> leave(bool final, std::vector<std::byte>& out);
 
   ohttp_form form_;

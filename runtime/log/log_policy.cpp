@@ -24,7 +24,7 @@ constexpr uint32_t any_max = 1'000'000'000;
 constexpr number_field numbers[] = {
     {"candidates", &log_policy::candidates, 1, limits::seal_nodes_max},
     {"redraws", &log_policy::redraws, 0, 16},
-    {"chunk_bytes", &log_policy::chunk_bytes, 64, limits::chunk_plain_bytes_max},
+    {"chunk_bytes", &log_policy::chunk_bytes, 0, answer_shape::chunk_bytes_most},
     {"tick_ms", &log_policy::tick_ms, 0, 60'000},
     {"nodes_min", &log_policy::nodes_min, 1, limits::roster_nodes_max},
     {"share_max_permille", &log_policy::share_max_permille, 1, 1000},
@@ -198,6 +198,9 @@ result<log_policy> log_policy::parse(std::string_view text) {
   });
   for (size_t n = 0; n < keys && !why; ++n)
     if (!seen[n]) why = fail("policy: {} is missing", key_name(n));
+  if (!why && !p.shape().valid())
+    why = fail("policy: chunk_bytes must be {} or more, or 0 like tick_ms: answers as they come",
+               answer_shape::chunk_bytes_least);
   if (why) return *why;
   return p;
 }

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "runtime/crypto/answer_shape.hpp"
 #include "runtime/log/log_entry.hpp"
 
 namespace lethe {
@@ -13,8 +14,8 @@ struct log_policy {
   uint32_t candidates = 1;                // k: nodes that one seal is for
   uint32_t redraws = 2;                   // r: new draws for one body
   std::vector<uint32_t> request_buckets;  // bytes that requests are padded to, rising
-  uint32_t chunk_bytes = 0;               // of plaintext, in every chunk of an answer
-  uint32_t tick_ms = 0;                   // between chunks
+  uint32_t chunk_bytes = 0;  // of plaintext, in every chunk of an answer; 0: not shaped
+  uint32_t tick_ms = 0;      // between chunks; 0: they leave when there is something to say
   uint32_t nodes_min = 1;
   uint32_t share_max_permille = 1000;  // of capacity, for a node and for an identity
   uint32_t growth_max_permille = 0;    // of capacity, from epoch to epoch
@@ -33,6 +34,7 @@ struct log_policy {
   log_entry to_entry(uint32_t epoch) const;
   static result<log_policy> from_entry(const log_entry& entry);
 
+  answer_shape shape() const { return {chunk_bytes, tick_ms}; }
   /// Whether every node shows what it is; if not, one machine can be many nodes.
   bool attested() const;
 };

@@ -20,7 +20,8 @@ log_policy policy_of(const publish_setup& setup, const token_challenge& challeng
   p.candidates = setup.candidates;
   p.redraws = 2;
   p.request_buckets.assign(std::begin(request_buckets), std::end(request_buckets));
-  p.chunk_bytes = limits::chunk_plain_bytes_max;
+  p.chunk_bytes = setup.shape.chunk_bytes;
+  p.tick_ms = setup.shape.tick_ms;
   p.nodes_min = setup.minimum_nodes;
   p.growth_max_permille = 1'000'000;  // engines come and go as their operator likes
   p.roster_age_max_s = setup.roster_age_max_s();
@@ -124,9 +125,9 @@ result<void> publisher::read_last() {
     if (bytes) rosters_[number].assign(as_bytes(*bytes).begin(), as_bytes(*bytes).end());
   }
   if (auto known = newest_.find(log_kind::policy); known != newest_.end()) {
-    auto logged = log_policy::parse(as_text(known->second));
-    if (!logged) return logged.why();
-    policy_.classes = logged->classes;
+    // One of a release that knew other keys or bounds is followed by one of this.
+    if (auto logged = log_policy::parse(as_text(known->second)); logged)
+      policy_.classes = logged->classes;
   }
   // A crash may have come between a head and its cosignature.
   const auto* seen = witness_.last(setup_.origin);

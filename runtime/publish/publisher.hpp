@@ -22,6 +22,7 @@ struct publish_setup {
   uint32_t candidates = 1;  // nodes that one seal is for
   uint32_t batch = 64;      // tokens of a purchase
   uint32_t epoch_s = 600, grace_s = 60;
+  answer_shape shape = {};
   hash32 release{};  // digest of the program that the nodes run
   /// Others are asked for their word of each head: it is published when `publish` says so.
   bool witnessed = false;

@@ -11,8 +11,9 @@ result<node_public> node_door::begin(uint32_t roster, std::vector<token_key> iss
   auto made = node_key::make();
   if (!made) return made.why();
   node_public published = made->published();
-  auto service = std::make_shared<sealed_service>(sealed_service{
-      api_, *std::move(made), roster, release_, std::make_shared<seal_memory>(remembered_)});
+  auto service = std::make_shared<sealed_service>(
+      sealed_service{api_, *std::move(made), roster, release_,
+                     std::make_shared<seal_memory>(remembered_), shape_});
   auto key = std::make_shared<door_key>(door_key{std::move(service), std::move(issuers)});
   std::lock_guard guard(lock_);
   // A roster that is asked for twice was never published the first time.

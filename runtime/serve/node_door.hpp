@@ -21,8 +21,8 @@ struct door_key {
 class node_door {
  public:
   /// `remembered` seals and tokens for each key; what would be one more is refused.
-  node_door(api_service api, const hash32& release, size_t remembered)
-      : api_(std::move(api)), release_(release), remembered_(remembered) {}
+  node_door(api_service api, const hash32& release, size_t remembered, answer_shape shape = {})
+      : api_(std::move(api)), release_(release), remembered_(remembered), shape_(shape) {}
 
   /// A key for a roster that begins.
   result<node_public> begin(uint32_t roster, std::vector<token_key> issuers, uint64_t now_ms,
@@ -47,6 +47,7 @@ class node_door {
   api_service api_;
   hash32 release_;
   size_t remembered_;
+  answer_shape shape_;
   mutable std::mutex lock_;
   std::vector<std::shared_ptr<door_key>> keys_;  // the newest first
 };

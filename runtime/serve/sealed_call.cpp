@@ -6,9 +6,6 @@ namespace lethe {
 
 namespace {
 
-constexpr size_t piece_bytes_max =
-    limits::chunk_plain_bytes_max - answer_sealer::first_chunk_bytes_taken;
-
 /// What the server says of a path that it doesn't have.
 const api_error no_such_path{
     .status = 404,
@@ -38,7 +35,8 @@ sealed_call::~sealed_call() { open_.reset(); }
 result<void> sealed_call::unseal(bytes_view sealed, const payment& paid,
                                  std::shared_ptr<request_watcher> watcher, fault& whose) {
   whose = fault::client;
-  auto opened = open_request(by_->key, sealed, by_->epoch, paid.hash, api_->memory());
+  auto opened =
+      open_request(by_->key, sealed, by_->epoch, paid.hash, api_->memory(), by_->shape.chunk_bytes);
   if (!opened) return opened.why();
   auto seen = by_->seen ? by_->seen->admit(opened->enc, paid.spends) : seal_memory::answer::fresh;
   if (seen == seal_memory::answer::full) whose = fault::node;
@@ -86,33 +84,46 @@ void sealed_call::head(const answer_head& h) {
 
 void sealed_call::piece(std::string_view bytes) { writer_.content(bytes, open_->pending); }
 
+void sealed_call::pump() {
+  if (api_) api_->pump(*this);
+}
+
 bool sealed_call::next(std::vector<std::byte>& out) {
   if (receipt_said_ || cancelled_) return false;
   if (!ended_ && api_->over()) {
     writer_.end(open_->pending);
     ended_ = true;
   }
-  std::string_view rest = std::string_view(open_->pending).substr(open_->said);
-  if (rest.empty()) {
-    if (!ended_) return false;
-    forget();
-    seal_receipt(out);
-    return true;
-  }
+  if (forgotten())
+    sealer_->may_end() ? seal_receipt(out) : seal_piece({}, out);
+  else if (open_->said < open_->pending.size())
+    seal_content(out);
+  else if (by_->shape.ticks())
+    seal_piece({}, out);
+  else
+    return false;
+  return true;
+}
+
+/// As much as the next piece holds. With the last of it goes the arena.
+void sealed_call::seal_content(std::vector<std::byte>& out) {
+  auto part = std::string_view(open_->pending).substr(open_->said, sealer_->room());
+  seal_piece(part, out);
+  open_->said += part.size();
+  if (open_->said < open_->pending.size()) return;
+  open_->pending.clear();
+  open_->said = 0;
+  if (ended_) forget();
+}
+
+void sealed_call::seal_piece(std::string_view content, std::vector<std::byte>& out) {
   if (!named_) {
     auto nonce = sealer_->first();
     out.insert(out.end(), nonce.begin(), nonce.end());
     named_ = true;
   }
-  rest = rest.substr(0, piece_bytes_max);
-  auto sealed = sealer_->seal(as_bytes(rest), false, out);
+  auto sealed = sealer_->seal(as_bytes(content), false, out);
   check(bool(sealed));
-  open_->said += rest.size();
-  if (open_->said == open_->pending.size()) {
-    open_->pending.clear();
-    open_->said = 0;
-  }
-  return true;
 }
 
 void sealed_call::seal_receipt(std::vector<std::byte>& out) {

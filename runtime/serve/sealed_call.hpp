@@ -15,6 +15,7 @@ struct sealed_service {
   uint32_t epoch = 0;
   hash32 release{};                   // digest of the program, for receipts
   std::shared_ptr<seal_memory> seen;  // none: whoever seals to this key is trusted not to repeat it
+  answer_shape shape = {};
 };
 
 /// What a request was paid with; nothing where it needn't be.
@@ -24,8 +25,8 @@ struct payment {
 };
 
 /// One sealed request from the seal to the wipe. It hands out sealed pieces one at a time, as its
-/// client takes them; until then what is not yet sealed waits in the arena. The last piece is the
-/// receipt, which exists only when the arenas do not.
+/// client takes them; until then what is not yet sealed waits in the arena, which is gone with the
+/// last of it. What follows is padding, and then the receipt.
 class sealed_call final : private answer_sink {
  public:
   enum class fate : uint8_t {
@@ -45,14 +46,18 @@ class sealed_call final : private answer_sink {
   ~sealed_call() override;
 
   /// Takes what the engine made since.
-  void pump() { api_->pump(*this); }
-  /// Appends the next sealed piece; false: there is nothing to say yet, or any more.
+  void pump();
+  /// Appends the next sealed piece; false: there is nothing to say yet, or any more. Where answers
+  /// have a tick there is always something, until all is said.
   bool next(std::vector<std::byte>& out);
+  /// The answer is sealed and every arena wiped: `report` is final.
+  bool forgotten() const { return !api_; }
   bool said_all() const { return receipt_said_; }
   void cancel();
   /// Cancelled or turned away, and the engine is done with it: nothing more will be said.
   bool cancelled() const { return cancelled_ && (!api_ || api_->over()); }
 
+  answer_shape shape() const { return by_->shape; }
   fate how() const { return fate_; }
   const api_report& report() const { return report_; }
   /// Wipes what is left. Only when all is said or it is cancelled.
@@ -65,6 +70,8 @@ class sealed_call final : private answer_sink {
   void route(std::shared_ptr<request_watcher> watcher);
   void head(const answer_head& h) override;
   void piece(std::string_view bytes) override;
+  void seal_content(std::vector<std::byte>& out);
+  void seal_piece(std::string_view content, std::vector<std::byte>& out);
   void seal_receipt(std::vector<std::byte>& out);
 
   std::shared_ptr<const sealed_service> by_;

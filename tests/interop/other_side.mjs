@@ -59,15 +59,22 @@ export async function signRefusal(node, { binding, epoch, reason }) {
   return concat(fields, await node.sign(utf8('lethe refusal'), fields));
 }
 
-/// The pieces of an answer, the first of which names the node, then its receipt.
-export async function sealAnswer(node, { secret, enc }, pieces, receipt) {
+const filled = (bytes, size) => concat(bytes, new Uint8Array(Math.max(0, size - bytes.length)));
+
+/// The pieces of an answer, the first of which names the node, then its receipt: with `chunkBytes`
+/// in chunks of that size, a power of two of them.
+export async function sealAnswer(node, { secret, enc }, pieces, receipt, chunkBytes = 0) {
   const nonce = crypto.getRandomValues(new Uint8Array(16)), parts = [nonce];
   const keys = await ChunkKeys.from(secret, concat(enc, nonce), 16);
-  for (const [i, piece] of pieces.entries()) {
-    const sealed = await keys.seal(i === 0 ? concat(node.id, piece) : piece);
+  const all = [...pieces];
+  while (chunkBytes && Math.log2(all.length + 1) % 1 !== 0) all.push(new Uint8Array(0));
+  for (const [i, piece] of all.entries()) {
+    const said = chunkBytes ? concat(be(piece.length, 2), piece) : piece;
+    const sealed = await keys.seal(filled(i === 0 ? concat(node.id, said) : said, chunkBytes));
     parts.push(varint(sealed.length), sealed);
   }
-  return concat(...parts, await sealChunks(receipt, (piece) => keys.seal(piece, true)));
+  const last = filled(receipt, chunkBytes);
+  return concat(...parts, await sealChunks(last, (piece) => keys.seal(piece, true)));
 }
 
 export async function signLeaf(node, identity, { modelClass, capacity, notBefore, notAfter }) {

@@ -88,7 +88,9 @@ test('what a node or gateway spoils is refused', async () => {
     [/receipt: it is for another request/, { onReceipt: other('requestHash') }],
     [/receipt: it is for another request/, { onReceipt: other('tokenHash') }],
     [/receipt: it is for another request/, { onReceipt: (r) => ({ ...r, epoch: 2 }) }],
-    [/ended before its final chunk/, { onSealed: (bytes) => bytes.slice(0, -300) }],
+    [/ended before its final chunk/, { onSealed: (bytes) => bytes.slice(0, -600) }],
+    [/chunk 0 holds 256 bytes; the policy has 512/, { chunkBytes: 256 }],
+    [/chunk 0 holds/, { chunkBytes: 0 }],
     [/opens for none/, { onSealed: flip(50) }],
     [/does not open/, { onSealed: (bytes) => flip(bytes.length - 1)(bytes) }],
   ];
@@ -98,7 +100,7 @@ test('what a node or gateway spoils is refused', async () => {
     assert.equal(said.status, 1, `it was taken: ${said.stdout}`);
     assert.match(said.stderr, why);
     await assert.rejects(spoilt(how, () => client.chat({ model: 'parrot', messages })),
-      /another request|cut off|opens for none|does not open/);
+      /another request|cut off|opens for none|does not open|a chunk of/);
   }
   await assert.rejects(
     spoilt({ onReceipt: other('release') }, () => client.chat({ model: 'parrot', messages })),

@@ -10,6 +10,7 @@ import { base64url } from 'rfc4648';
 import { equal, piecesIn, piecesOf, sha256, textOf } from './client/bytes.mjs';
 import { encodeRequest, gather } from './client/bhttp.mjs';
 import { PrivateClient, Refused } from './client/client.mjs';
+import { cutChunks } from './client/chunks.mjs';
 import { chunked, readKeys, sealRequest, whole } from './client/ohttp.mjs';
 import { nodeKeyId, sealToNodes } from './client/sealed.mjs';
 import * as tokens from './client/tokens.mjs';
@@ -167,6 +168,55 @@ test('a chat streams through relay and gateway', async () => {
   }, 'a stream in pieces');
 });
 
+/// What each chunk of a sealed answer takes on the wire, the stream's nonce aside.
+async function wireSizes(by, asked) {
+  const { config } = await by.view();
+  const outer = await sealRequest(config, await by.outer(await by.seal(chatPath, asked)), chunked);
+  const answer = await fetch(`${by.relay}/`, { method: 'POST', body: outer.body,
+    headers: { 'content-type': outer.type, incremental: '?1' } });
+  const sizes = [];
+  for await (const [chunk, last] of cutChunks(piecesOf(answer.body), 16, 'answer'))
+    sizes.push(chunk.length + (last ? 1 : 2));
+  return sizes.slice(1); // the first is the nonce
+}
+const kinds = [body, { ...body, max_tokens: 1 }, { ...body, max_tokens: 90 },
+  { ...body, stream: true }, { ...body, stream: true, logprobs: true, top_logprobs: 5, n: 2 },
+  { model: 'other', messages }, { ...body, max_tokens: -1 }];
+
+test('all answers are chunks of one size, a power of two of them', async () => {
+  const heads = new Set();
+  for (const asked of kinds) {
+    const [first, ...sizes] = await wireSizes(client, asked);
+    assert.deepEqual([...new Set(sizes)], [view.policy.chunk_bytes + 38], JSON.stringify(asked));
+    assert.equal(Math.log2(sizes.length + 1) % 1, 0);
+    heads.add(first - sizes[0]);
+  }
+  assert.equal(heads.size, 1, 'the head in front of the first is the same');
+});
+
+test('an answer that is not shaped shows its lengths, and is taken where it is accepted by name',
+  async () => {
+    const other = await PrivatePath.up({ more: '[shape]\nmode = "off"' });
+    const plain = await other.client('ann');
+    await plain.buy();
+    const seen = new Set();
+    for (const asked of kinds) seen.add(String(await wireSizes(plain, asked)));
+    assert.ok(seen.size > 4, [...seen].join(' '));
+    assert.equal((await plain.chat(body)).status, 200);
+    assert.equal(other.trust.policy.shape, 'off');
+    const trust = { ...other.trust, policy: { ...other.trust.policy, shape: 'size' } };
+    await assert.rejects(new PrivateClient({ trust }).look(), /the shape of answers is "off"/);
+    const fine = { code: 0, signal: null };
+    assert.deepEqual(await other.down(), [fine, fine, fine]);
+  });
+
+test('an answer is handed on before what proves it', async () => {
+  const answer = await client.ask(chatPath, body);
+  assert.equal(answer.proof, null);
+  assert.equal((await answer.json()).object, 'chat.completion');
+  assert.equal((await answer.proof).epoch, view.roster.epoch);
+});
+
 test('what the API refuses is refused inside the seal, with a receipt', async () => {
   const { status, json, receipt } = await client.chat({ model: 'other', messages });
   assert.equal(status, 404);
@@ -281,7 +331,7 @@ test('an answer that was cut or changed anywhere does not open', async () => {
   const bytes = new Uint8Array(await answer.arrayBuffer());
   const open = (content) => gather(outer.open(piecesIn([content])));
   assert.ok((await open(bytes)).length > 0);
-  for (let at = 0; at < bytes.length; at += 37) {
+  for (let at = 0; at < bytes.length; at += 997) {
     await assert.rejects(open(bytes.slice(0, at)), `cut at ${at}`);
     const changed = bytes.slice();
     changed[at] ^= 1;

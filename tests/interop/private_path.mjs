@@ -17,11 +17,13 @@ async function command(...args) {
 export class PrivatePath {
   #parts = [];
   /// `issuer`: {url, secret} of one that runs already. `origins`: of pages that may ask.
-  /// `before(role, url)`: the URL of what is put before gateway and relay.
-  static async up({ issuer, origins = [], before = (role, url) => url } = {}) {
+  /// `before(role, url)`: the URL of what is put before gateway and relay. `more`: of the
+  /// cluster's file.
+  static async up({ issuer, origins = [], before = (role, url) => url, more = '' } = {}) {
     const p = new PrivatePath();
     p.origins = JSON.stringify(origins);
     p.before = before;
+    p.more = more;
     p.folder = folder();
     p.other = issuer;
     p.name = `private-${process.pid}-${++paths}`;
@@ -45,7 +47,8 @@ metrics = "127.0.0.1:0"
 listen = "127.0.0.1:0"
 folder = "gateway"
 issuer = "${issuer}"
-issuer_secret = "gateway.secret"`);
+issuer_secret = "gateway.secret"
+${this.more}`);
     this.relay = await this.#program('relay', ['relay'], `
 [relay]
 listen = "127.0.0.1:0"

@@ -1,10 +1,13 @@
 // What the client refuses though every signature and seal in it is good.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { be, concat, order, piecesIn, sized, utf8 } from './client/bytes.mjs';
+import { be, concat, order, piecesIn, sized, utf8, varint } from './client/bytes.mjs';
 import { gather } from './client/bhttp.mjs';
 import { checkRoster, readRoster, rootOf, verifyRoster } from './client/roster.mjs';
-import { NodeAnswer, sealToNodes, verifyReceipt, verifyRefusal } from './client/sealed.mjs';
+import { ChunkKeys } from './client/chunks.mjs';
+import {
+  NodeAnswer, sealToNodes, shapeOf, verifyReceipt, verifyRefusal,
+} from './client/sealed.mjs';
 import {
   nodeOf, openAtNode, sealAnswer, signLeaf, signReceipt, signRefusal, signer,
 } from './other_side.mjs';
@@ -41,6 +44,47 @@ test('an answer has a chunk before its receipt, and a node that was asked', asyn
   const other = new NodeAnswer(answer.candidates.slice(1), answer.expected);
   const content = await sealAnswer(nodes[0], opened, [utf8('said')], receipt);
   await assert.rejects(gather(other.open(piecesIn([content]))), /opens for none/);
+});
+
+/// An answer of those plaintexts, each behind the node's id or not, to a client that wants `size`.
+async function shaped(plains, size = 256, lastBytes = size) {
+  const { message, answer } = await sealToNodes(utf8('asked'), nodes, epoch, token, size);
+  const opened = await openAtNode(nodes[0], message, token);
+  const receipt = await signReceipt(nodes[0], { ...opened, release, arenas: 1, bytesWiped: 5 });
+  const nonce = new Uint8Array(16), parts = [nonce];
+  const keys = await ChunkKeys.from(opened.secret, concat(opened.enc, nonce), 16);
+  for (const [i, plain] of plains.entries()) {
+    const sealed = await keys.seal(i === 0 ? concat(nodes[0].id, plain) : plain);
+    parts.push(varint(sealed.length), sealed);
+  }
+  const last = concat(receipt, new Uint8Array(lastBytes - receipt.length));
+  parts.push(varint(0), await keys.seal(last, true));
+  return gather(answer.open(piecesIn([concat(...parts)])));
+}
+const chunk = (text, room, length = text.length) =>
+  concat(be(length, 2), utf8(text), new Uint8Array(room - 2 - text.length));
+const first = (text, length) => chunk(text, 224, length);
+const next = (text, length) => chunk(text, 256, length);
+
+test('an answer has the shape that is logged', async () => {
+  assert.deepEqual(await shaped([first('a')]), utf8('a'));
+  assert.deepEqual(await shaped([first('a'), next(''), next('b')]), utf8('ab'));
+  for (const chunks of [2, 4, 5, 6]) {
+    const plains = [first('a'), ...Array.from({ length: chunks - 1 }, () => next('b'))];
+    await assert.rejects(shaped(plains), new RegExp(`${chunks + 1} chunks are no power of two`));
+  }
+  await assert.rejects(shaped([chunk('a', 225)]), /a chunk of 257 bytes, not 256/);
+  await assert.rejects(shaped([chunk('a', 223)]), /a chunk of 255 bytes, not 256/);
+  await assert.rejects(shaped([first('a')], 256, 257), /a chunk of 257 bytes/);
+  await assert.rejects(shaped([first('a')], 256, 176), /a chunk of 176 bytes/);
+  await assert.rejects(shaped([first('ab', 1)]), /data follows a chunk's padding/);
+  await assert.rejects(shaped([first('a', 223)]), /answer/);
+});
+
+test('a shape has limits', () => {
+  const of = (chunkBytes, tickMs) => shapeOf({ chunk_bytes: chunkBytes, tick_ms: tickMs });
+  assert.deepEqual([of(0, 0), of(256, 0), of(8192, 20)], ['off', 'size', 'size_tick']);
+  for (const bad of [[0, 20], [255, 0], [8193, 0]]) assert.throws(() => of(...bad), /no shape/);
 });
 
 test('a receipt is followed by zeroes alone', async () => {

@@ -20,15 +20,14 @@ async function written() {
   const receipt = { tokenHash: opened.tokenHash, requestHash: opened.requestHash,
     release: seeded(6), epoch, arenas: 3, bytesWiped: 2 ** 40 + 9 };
   const signed = await signReceipt(nodes[0], receipt);
-  const content = await sealAnswer(nodes[0], opened, [utf8('a'), utf8(' piece')],
-    concat(signed, new Uint8Array(40)));
+  const content = await sealAnswer(nodes[0], opened, [utf8('a'), utf8(' piece')], signed, 256);
   return JSON.stringify({
     nodes: nodes.map((n, i) => ({ seal_private: hex(seeded(1 + 2 * i)), id: hex(n.id),
       sign_private: hex(seeded(2 + 2 * i)),
       public: hex(concat(unhex('002000010001'), n.pk, n.sigpk)) })),
     seal: { epoch, plain: hex(plain), token: hex(token), binding: hex(binding),
       message: hex(message) },
-    answer: { node: 0, plain: hex(utf8('a piece')), release: hex(receipt.release), arenas: 3,
+    answer: { node: 0, plain: hex(utf8('a piece')), release: hex(receipt.release), arenas: 3, chunk_bytes: 256,
       bytes_wiped: receipt.bytesWiped, content: hex(content) },
     refusal: { node: 1, reason: 6,
       bytes: hex(await signRefusal(nodes[1], { binding, epoch, reason: 'leaving' })) },

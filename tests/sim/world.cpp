@@ -4,9 +4,20 @@
 
 namespace lethe::sim {
 
+namespace {
+
+/// One run in three each: as pieces come, in one size, and on a tick.
+answer_shape shape_for(uint64_t seed) {
+  if (seed % 3 == 0) return {};
+  return {.chunk_bytes = 256, .tick_ms = seed % 3 == 1 ? 0u : 5u};
+}
+
+}  // namespace
+
 world::world(const run_options& options, std::shared_ptr<const served_model> model)
     : options_(options),
-      on_({.seed = options.seed, .planted = options.planted}, std::move(model)) {}
+      on_({.seed = options.seed, .planted = options.planted, .shape = shape_for(options.seed)},
+          std::move(model)) {}
 
 world::~world() = default;
 

@@ -83,7 +83,7 @@ TEST_F(ClientCall, AnswersAndProves) {
   std::vector<std::string> names;
   for (const auto& s : steps) names.push_back(s.name);
   EXPECT_EQ(names,
-            (std::vector<std::string>{"gateway keys", "log head", "logged keys", "roster",
+            (std::vector<std::string>{"gateway keys", "log head", "logged keys", "shape", "roster",
                                       "exposure", "draw", "token", "seal", "answer", "receipt"}));
 }
 
@@ -333,6 +333,38 @@ TEST_F(ClientCall, RefusesChunksInAnotherOrder) {
   EXPECT_TRUE(refused_at(call("{}"), call_fault::answer, "answer", "chunk"));
   cluster.cheat.answer = [](std::vector<bytes>& chunks) { chunks.erase(chunks.begin() + 2); };
   EXPECT_TRUE(refused_at(call("{\"a\":1}"), call_fault::answer, "answer", "chunk"));
+}
+
+TEST_F(ClientCall, RefusesChunksOfAnotherSizeThanIsLogged) {
+  for (uint32_t other : {256u, 1024u, 0u}) {
+    cluster.cheat.chunk_bytes = other;
+    EXPECT_TRUE(refused_at(call("{\"n\":" + std::to_string(other) + "}"), call_fault::answer,
+                           "answer", "the policy has 512 for every chunk"));
+  }
+  cluster.cheat.chunk_bytes = 512;
+  EXPECT_TRUE(call("{}"));
+}
+
+/// What an opener can't see before the end, and the network could: chunks that were left out, and
+/// their number with them.
+TEST_F(ClientCall, RefusesAnAnswerThatIsCutAtAnyChunk) {
+  cluster.cheat.padding = 6;
+  for (size_t kept = 0; kept < 8; ++kept) {
+    cluster.cheat.answer = [&](std::vector<bytes>& chunks) { chunks.resize(1 + kept); };
+    EXPECT_FALSE(call("{\"n\":" + std::to_string(kept % 7) + "}")) << kept;
+    EXPECT_EQ(client->claim_pending().changed + client->claim_pending().none_due, 0u);
+    if (client->count().tokens < 2) ASSERT_TRUE(client->buy());
+  }
+  cluster.cheat.answer = [](std::vector<bytes>& chunks) { EXPECT_EQ(chunks.size(), 1u + 8); };
+  EXPECT_TRUE(call("{\"n\":10}"));
+}
+
+TEST_F(ClientCall, PaddingIsNoPartOfTheAnswer) {
+  cluster.says.pieces = {"a", "b", "c"};
+  cluster.cheat.padding = 100;
+  auto a = call();
+  ASSERT_TRUE(a) << a.why.text;
+  EXPECT_EQ(got.body, "abc");
 }
 
 TEST_F(ClientCall, RefusesAReceiptOfAnotherRequest) {

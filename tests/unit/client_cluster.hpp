@@ -40,6 +40,8 @@ struct cheating {
   std::function<void(bytes&)> change;   // the issuer's signature
   std::function<void(bytes&)> batch;    // the issuer's answer to a purchase
   std::function<void(bytes&)> refusal;  // the node's, with a 429
+  size_t padding = 0;                   // chunks at least, behind the answer
+  std::optional<uint32_t> chunk_bytes;  // that the node seals, whatever the policy says
   bool node_not_asked = false;          // another node answers
   bool cut_outside = false;             // the gateway ends before the last chunk
   bool cut_sealed = false;              // the node's last chunk is left out
@@ -55,6 +57,7 @@ class fake_cluster final : public http_handler {
     EXPECT_TRUE(issuer_.add(copy_of_key(key_of_test(0)), now_s - 1000));
     policy_ = sample_policy();
     policy_.chunk_bytes = 512;
+    policy_.tick_ms = 0;
     policy_.share_max_permille = 1000;
     policy_.token_batch = 8;
     policy_.evidence_kinds = {"none"};
@@ -69,7 +72,10 @@ class fake_cluster final : public http_handler {
     EXPECT_TRUE(s) << s.why().text;
     server_ = *std::move(s);
   }
-  ~fake_cluster() override { server_.reset(); }
+  ~fake_cluster() override {
+    if (rest_.joinable()) rest_.join();
+    server_.reset();
+  }
 
   std::string url() const { return "http://" + server_->bound()[0].address; }
   std::string trust_text_of(const std::vector<std::string>& evidence = {"none"}) const {
@@ -95,6 +101,7 @@ class fake_cluster final : public http_handler {
   node_answer says{.pieces = {"{\"id\":\"1\"}"}};
   uint32_t claims_too_early = 0;  // answered 409
   bool serves_keys = true;
+  std::function<void()> hold;  // before what follows an answer's first chunk
 
   // What it saw.
   std::mutex lock;
@@ -106,6 +113,8 @@ class fake_cluster final : public http_handler {
   std::vector<std::string> fields_outside, bodies_outside;  // of requests to the relay
   uint32_t asked = 0;                                       // sealed requests
 
+  /// What `hold` held back is said.
+  void join() { rest_.join(); }
   void rotate_keys() {
     EXPECT_TRUE(keys_->rotate(now_s));
     log_keys();
@@ -202,8 +211,18 @@ class fake_cluster final : public http_handler {
       from.write(r.id, as_text(sealed).substr(0, sealed.size() - 20));
       return from.end(r.id);
     }
+    if (hold && std::holds_alternative<inner_sealed>(wants)) return write_slowly(from, r, sealed);
     from.write(r.id, as_text(sealed));
     from.end(r.id);
+  }
+
+  void write_slowly(http_server& from, const http_request& r, const bytes& sealed) {
+    from.write(r.id, as_text(sealed).substr(0, first_chunk_end_));
+    rest_ = std::jthread([this, &from, id = r.id, rest = sealed] {
+      hold();
+      from.write(id, as_text(rest).substr(first_chunk_end_));
+      from.end(id);
+    });
   }
 
   static void refuse_with(outer_answer& out, const inner_problem& why, bytes& sealed) {
@@ -260,7 +279,8 @@ class fake_cluster final : public http_handler {
 
   void answer_from(outer_answer& out, const node_key& node, const inner_sealed& s,
                    std::pmr::memory_resource* memory, bytes& sealed) {
-    auto opened = open_request(node, s.message, roster_epoch_, s.token.hash(), memory);
+    auto opened =
+        open_request(node, s.message, roster_epoch_, s.token.hash(), memory, chunk_bytes());
     ASSERT_TRUE(opened) << opened.why().text;
     auto asked_of = read_request(opened->plain, memory);
     ASSERT_TRUE(asked_of) << asked_of.why().text;
@@ -271,9 +291,12 @@ class fake_cluster final : public http_handler {
     if (cheat.answer) cheat.answer(chunks);
     if (cheat.cut_sealed) chunks.pop_back();
     bhttp_field type{"content-type", sealed_names::response};
-    ASSERT_TRUE(out.head(200, {&type, 1}, sealed));
-    for (const bytes& c : chunks) ASSERT_TRUE(out.content(as_text(c), sealed));
-    ASSERT_TRUE(out.end(sealed));
+    ASSERT_TRUE(out.head(200, {&type, 1}));
+    for (size_t i = 0; i < chunks.size(); ++i) {
+      ASSERT_TRUE(out.content(as_text(chunks[i]), sealed));
+      if (i == 1) first_chunk_end_ = sealed.size();  // behind the nonce
+    }
+    ASSERT_TRUE(out.end({}, sealed));
   }
 
   std::vector<bytes> sealed_answer(const node_key& node, const inner_sealed& s,
@@ -297,16 +320,23 @@ class fake_cluster final : public http_handler {
     if (cheat.receipt_says) cheat.receipt_says(r);
     key_bytes other(answer_nonce_bytes(node.published().suite));
     if (cheat.node_not_asked)
-      opened.answer = answer_sealer(node.published().suite, node.published().id, opened.enc, other);
+      opened.answer = answer_sealer(node.published().suite, node.published().id, opened.enc, other,
+                                    chunk_bytes());
     std::vector<bytes> chunks = {copy_of(opened.answer.first())};
     for (const auto& p : plain) {
       chunks.emplace_back();
       EXPECT_TRUE(opened.answer.seal(as_bytes(p), false, chunks.back()));
     }
+    for (size_t n = 0; chunk_bytes() && (!opened.answer.may_end() || n < cheat.padding); ++n) {
+      chunks.emplace_back();
+      EXPECT_TRUE(opened.answer.seal({}, false, chunks.back()));
+    }
     chunks.emplace_back();
     EXPECT_TRUE(opened.answer.seal(sign_receipt(node, r), true, chunks.back()));
     return chunks;
   }
+
+  uint32_t chunk_bytes() const { return cheat.chunk_bytes.value_or(policy_.chunk_bytes); }
 
   void change(outer_answer& out, const inner_claim& c, bytes& sealed) {
     claims.push_back(copy_of(c.bytes));
@@ -333,7 +363,9 @@ class fake_cluster final : public http_handler {
   roster roster_;
   uint32_t keys_epoch_ = 0, issuer_epoch_ = 0, roster_epoch_ = 0;
   std::map<hash32, std::pair<hash32, bool>> spent_;  // nonce: change digest, and whether it is due
+  size_t first_chunk_end_ = 0;
   std::unique_ptr<http_server> server_;
+  std::jthread rest_;
 };
 
 /// The node is full, and says so with its signature.

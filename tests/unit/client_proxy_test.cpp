@@ -22,6 +22,7 @@ struct ClientProxy : ::testing::Test {
   fake_cluster cluster;
   client_home home{cluster};
   std::atomic<uint64_t> steady{1000};
+  std::atomic<uint32_t> told{0};  // of streams that were not proven
   std::unique_ptr<private_client> client = start({});
   std::unique_ptr<local_proxy> proxy = serve();
   std::unique_ptr<http_client> http = *http_client::start({}, {});
@@ -36,7 +37,8 @@ struct ClientProxy : ::testing::Test {
     return std::move(*made);
   }
   std::unique_ptr<local_proxy> serve(uint32_t calls_max = 4) {
-    auto made = local_proxy::start(*client, "127.0.0.1:0", calls_max);
+    auto made =
+        local_proxy::start(*client, "127.0.0.1:0", calls_max, [this](const error&) { ++told; });
     EXPECT_TRUE(made) << made.why().text;
     return *std::move(made);
   }
@@ -78,7 +80,7 @@ TEST_F(ClientProxy, NothingOfTheApplicationLeavesButTheBody) {
   }
 }
 
-TEST_F(ClientProxy, AStreamEndsWithItsMarkOnlyIfItIsProven) {
+TEST_F(ClientProxy, AStreamStaysOpenForItsProofAndTellsOfItsLack) {
   cluster.says = {.type = "text/event-stream",
                   .pieces = {"data: {\"a\":1}\n\n", "data: {\"b\":2}\n\nda", "ta: [DONE]\n", "\n"}};
   auto got = ask("{\"stream\":true}");
@@ -86,9 +88,47 @@ TEST_F(ClientProxy, AStreamEndsWithItsMarkOnlyIfItIsProven) {
   EXPECT_EQ(got.body, "data: {\"a\":1}\n\ndata: {\"b\":2}\n\ndata: [DONE]\n\n");
   cluster.cheat.receipt_says = [](receipt& r) { r.epoch += 1; };
   got = ask("{\"stream\":true,\"n\":2}");
-  EXPECT_TRUE(got.body.starts_with("data: {\"a\":1}\n\ndata: {\"b\":2}\n\ndata: {\"error\":"));
-  EXPECT_EQ(got.body.find("[DONE]"), std::string::npos) << got.body;
+  EXPECT_TRUE(got.body.starts_with(
+      "data: {\"a\":1}\n\ndata: {\"b\":2}\n\ndata: [DONE]\n\ndata: {\"error\":"))
+      << got.body;
   EXPECT_NE(got.body.find("answer_broken"), std::string::npos) << got.body;
+  EXPECT_EQ(told, 1u);
+  cluster.cheat = {.cut_sealed = true};
+  got = ask("{\"stream\":true,\"n\":3}");
+  EXPECT_NE(got.body.find("[DONE]"), std::string::npos) << got.body;
+  EXPECT_NE(got.body.find("answer_broken"), std::string::npos) << got.body;
+  EXPECT_EQ(told, 2u);
+  cluster.says.pieces.resize(1);  // an answer without its mark is none that an application has
+  got = ask("{\"stream\":true,\"n\":4}");
+  EXPECT_NE(got.body.find("answer_broken"), std::string::npos) << got.body;
+  EXPECT_EQ(told, 2u);
+}
+
+/// An application that asks, reads up to a text and leaves, while what follows is held back.
+void leave_at(const local_proxy& proxy, fake_cluster& cluster, const std::string& text) {
+  std::latch left(1);
+  cluster.hold = [&] { left.wait(); };
+  http_test::client app(proxy.bound()[0].address);
+  app.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}");
+  EXPECT_TRUE(app.take_to(text).ends_with(text));
+  app.reset();
+  std::this_thread::sleep_for(milliseconds(200));  // the proxy may hear of it meanwhile
+  left.count_down();
+  cluster.join();
+}
+
+/// Else the network would see where the answer ended.
+TEST_F(ClientProxy, WhoLeavesAtTheMarkDoesNotEndThePadding) {
+  cluster.says = {.type = "text/event-stream", .pieces = {"data: [DONE]\n\n"}};
+  leave_at(*proxy, cluster, "[DONE]");
+  EXPECT_TRUE(comes_true([&] { return client->count().open == 0; }));
+  EXPECT_EQ(client->count().tokens, 7u);
+}
+
+TEST_F(ClientProxy, WhoLeavesBeforeTheMarkEndsTheCall) {
+  cluster.says = {.type = "text/event-stream", .pieces = {"data: {}\n\n"}};
+  leave_at(*proxy, cluster, "{}");
+  EXPECT_TRUE(comes_true([&] { return client->claim_pending().none_due == 1; }));
 }
 
 TEST_F(ClientProxy, AnAnswerThatIsNotProvenIsNone) {

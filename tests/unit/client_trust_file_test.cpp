@@ -57,6 +57,7 @@ TEST(ClientTrustFile, ReadsWhatItWrites) {
   EXPECT_EQ(read->policy.candidates_max, 2u);
   EXPECT_EQ(read->policy.redraws_max, 1u);
   EXPECT_EQ(read->policy.nodes_min, 3u);
+  EXPECT_EQ(read->policy.shape, shape_mode::size);
 }
 
 TEST(ClientTrustFile, RefusesWhatItDoesNotKnowWithItsLine) {
@@ -92,6 +93,21 @@ TEST(ClientTrustFile, UnattestedNodesMustBeNamed) {
   auto read = parse(text);
   ASSERT_FALSE(read);
   EXPECT_NE(read.why().text.find("evidence is missing"), std::string::npos) << read.why().text;
+}
+
+TEST(ClientTrustFile, AShapeIsAcceptedByItsName) {
+  for (auto mode : {shape_mode::off, shape_mode::size, shape_mode::size_tick}) {
+    auto text = sample_text();
+    text.policy.shape = mode;
+    auto read = parse(text.toml());
+    ASSERT_TRUE(read) << read.why().text;
+    EXPECT_EQ(read->policy.shape, mode);
+  }
+  EXPECT_NE(changed("shape = \"size\"", "shape = \"none\"").find("policy.shape"),
+            std::string::npos);
+  auto text = sample_text().toml();
+  text.erase(text.find("shape = "));
+  EXPECT_EQ(parse(text)->policy.shape, shape_mode::size) << "what is not said is not accepted";
 }
 
 TEST(ClientTrustFile, HoldsItsLimits) {

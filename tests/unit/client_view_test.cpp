@@ -54,11 +54,48 @@ TEST_F(ClientView, SeesAnHonestCluster) {
   EXPECT_EQ((*state)->nodes, cluster.nodes());
   EXPECT_EQ((*state)->policy.name, "embedded");
   EXPECT_EQ((*state)->issuer.keys.size(), 1u);
-  EXPECT_EQ((*state)->steps.size(), 4u);
-  EXPECT_NE((*state)->steps[3].detail.find("nothing attests"), std::string::npos);
+  ASSERT_EQ((*state)->steps.size(), 5u);
+  EXPECT_EQ((*state)->steps[3].name, std::string("shape"));
+  EXPECT_EQ(
+      (*state)->steps[3].detail,
+      "answers in chunks of 512 bytes, when there is something to say; a power of two of them");
+  EXPECT_NE((*state)->steps[4].detail.find("nothing attests"), std::string::npos);
   auto again = v.view->at(cluster.now_s + 10);
   ASSERT_TRUE(again);
   EXPECT_EQ(*again, *state);
+}
+
+/// How a policy shapes answers, what the trust file accepts, and what is said of it.
+void expect_shape(const answer_shape& logged, shape_mode accepted, const std::string& name,
+                  std::string_view refusal) {
+  log_policy p = sample_policy();
+  p.name = name;
+  p.chunk_bytes = logged.chunk_bytes;
+  p.tick_ms = logged.tick_ms;
+  p.token_challenge = cluster_challenge.to_bytes();
+  fake_cluster cluster;
+  client_home home{cluster};
+  auto trust = home.trust();
+  trust.policy.name = name;
+  trust.policy.shape = accepted;
+  auto ok = check_policy(p, trust);
+  std::string why = ok ? "" : ok.why().text;
+  EXPECT_EQ(why.empty(), refusal.empty()) << why;
+  EXPECT_NE(why.find(refusal), std::string::npos) << why;
+}
+
+TEST(ClientViewShape, IsTheTrustFilesAtLeast) {
+  const answer_shape off, size{.chunk_bytes = 512}, tick{.chunk_bytes = 512, .tick_ms = 20};
+  for (auto accepted : {shape_mode::off, shape_mode::size, shape_mode::size_tick})
+    expect_shape(tick, accepted, "embedded", "");
+  expect_shape(size, shape_mode::size, "embedded", "");
+  expect_shape(size, shape_mode::size_tick, "embedded",
+               "the shape of answers is \"size\"; the trust file accepts \"size_tick\"");
+  expect_shape(off, shape_mode::size, "embedded",
+               "the shape of answers is \"off\"; the trust file accepts \"size\"");
+  expect_shape(off, shape_mode::off, "embedded", "");
+  expect_shape(off, shape_mode::off, "strict", "it is named strict, and does not shape answers");
+  expect_shape(size, shape_mode::off, "strict", "");
 }
 
 TEST_F(ClientView, FollowsTheClusterAndReadsAnewWhatIsOver) {

@@ -83,6 +83,8 @@ TEST(ClusterPlan, TellsWhatAFileChanges) {
   auto fixed = changes_text(p, config("[listen]\napi = \"127.0.0.1:1\"\n"));
   EXPECT_TRUE(fixed.starts_with("refused: listen.api")) << fixed;
   EXPECT_NE(fixed.find("lethe down, then lethe up"), std::string::npos);
+  auto shape = changes_text(p, config("[shape]\nchunk = 512\n"));
+  EXPECT_TRUE(shape.starts_with("refused: shape.chunk: ")) << shape;
 }
 
 TEST(ClusterPlan, ReplacesEnginesOnlyForWhatTheyFeel) {

@@ -232,16 +232,6 @@ TEST(ChunkFrames, TakeLongerLengthsThanNeeded) {
   }
 }
 
-TEST(ChunkSeal, TheFinalChunkCanHaveTheSizeOfTheOthers) {
-  for (size_t plain : {1, 40, 47, 48, 200, 4096, 16367, 16368, 16381}) {
-    chunk_sealer s(aead_id::aes_128_gcm, salt, secret);
-    bytes one, last;
-    ASSERT_TRUE(s.seal(bytes(plain), false, one));
-    ASSERT_TRUE(s.seal(bytes(final_plain_bytes(plain)), true, last)) << plain;
-    EXPECT_EQ(one.size(), last.size()) << plain;
-  }
-}
-
 TEST(ChunkSeal, NoMemoryIsARefusal) {
   std::byte room[256];
   std::pmr::monotonic_buffer_resource memory(room, sizeof room, std::pmr::null_memory_resource());

@@ -1,6 +1,9 @@
 #include "runtime/crypto/seal_answer.hpp"
 
+#include <bit>
+
 #include "crypto_samples.hpp"
+#include "runtime/crypto/big_endian.hpp"
 #include "runtime/crypto/node_seal.hpp"
 #include "runtime/crypto/sealed_message.hpp"
 
@@ -201,20 +204,202 @@ TEST(SealAnswer, KeepsTheLimitOfAChunk) {
   EXPECT_EQ(o.plain, std::pmr::string(first + most, 'a'));
 }
 
-TEST(SealAnswer, AllChunksCanHaveOneSize) {
-  exchange x;
-  constexpr size_t plain = 256;
+/// The same with a size: the client's, and the node's if that is another.
+struct sized_exchange : exchange {
+  explicit sized_exchange(uint32_t wanted = 256) : sized_exchange(wanted, wanted) {}
+  sized_exchange(uint32_t wanted, uint32_t made) {
+    auto sealed = seal_request(as_bytes("question"), known, now, token, wanted);
+    message = sealed->message;
+    client.emplace(std::move(sealed->answer));
+    node.emplace(
+        *open_request(keys[0], message, now, token, std::pmr::get_default_resource(), made));
+    stream = copy_of(node->answer.first());
+  }
+  /// A chunk of that plaintext, in a stream that nobody pads.
+  void say_raw(uint16_t length, bytes_view rest, size_t chunk = 256) {
+    bytes plain(answer_sealer::length_bytes);
+    store_be(length, plain.data());
+    plain = joined({plain, rest});
+    plain.resize(chunk - (named ? 0 : answer_sealer::first_chunk_bytes_taken));
+    named = true;
+    say(plain);
+  }
+  void end_raw(size_t chunk = 256) { end(right_receipt(), chunk - receipt_bytes); }
+  void pad() {
+    while (!node->answer.may_end()) say({});
+  }
+  std::string refused() {
+    std::pmr::string plain;
+    auto pushed = client->push(stream, plain);
+    if (!pushed) return pushed.why().text;
+    auto finished = client->finish();
+    return finished ? "" : finished.why().text;
+  }
+  bool named = false;
+};
+
+/// What each frame of a stream takes, the nonce in front of it aside.
+std::vector<size_t> chunk_sizes(bytes_view stream, size_t nonce = 16) {
   std::vector<size_t> sizes;
-  auto measured = [&](auto send) {
-    size_t before = x.stream.size();
-    send();
-    sizes.push_back(x.stream.size() - before);
-  };
-  measured([&] { x.say(bytes(plain - answer_sealer::first_chunk_bytes_taken)); });
-  measured([&] { x.say(bytes(plain)); });
-  measured([&] { x.end(x.right_receipt(), final_plain_bytes(plain) - receipt_bytes); });
-  EXPECT_EQ(sizes, std::vector<size_t>(3, sizes[0]));
-  EXPECT_TRUE(take(*x.client, x.stream, 1000).whole);
+  chunk_frames frames;
+  stream = stream.subspan(nonce);
+  while (true) {
+    auto chunk = frames.next(stream);
+    EXPECT_TRUE(chunk);
+    if (!chunk || chunk->empty()) break;
+    sizes.push_back(chunk->size());
+  }
+  auto last = frames.finish();
+  EXPECT_TRUE(last);
+  if (last) sizes.push_back(last->size());
+  return sizes;
+}
+
+TEST(ShapedAnswer, AllChunksHaveOneSizeAndAPowerOfTwoIsTheirNumber) {
+  for (uint32_t size : {256u, 2048u, 8192u})
+    for (size_t pieces = 1; pieces < 20; ++pieces) {
+      sized_exchange x(size);
+      std::pmr::string said;
+      for (size_t i = 0; i < pieces; ++i) {
+        std::string piece(i % 3 == 0 ? x.node->answer.room() : i, char('a' + i));
+        x.say(as_bytes(piece));
+        said += piece;
+      }
+      x.pad();
+      x.end(x.right_receipt());
+      EXPECT_EQ(chunk_sizes(x.stream),
+                std::vector<size_t>(std::bit_ceil(pieces + 1), size + aead_tag_bytes));
+      auto o = take(*x.client, x.stream, 1 + pieces * 100);
+      EXPECT_TRUE(o.whole);
+      EXPECT_EQ(o.plain, said);
+    }
+}
+
+/// The control of the test above.
+TEST(ShapedAnswer, WithoutAShapeChunksAreAsLargeAsWhatIsSaid) {
+  exchange x;
+  x.say_all();
+  EXPECT_EQ(chunk_sizes(x.stream),
+            (std::vector<size_t>{32 + 4 + 16, 4 + 16, 5 + 16, receipt_bytes + 16}));
+}
+
+TEST(ShapedAnswer, AChunkHoldsWhatItsSizeLeavesAndNoMore) {
+  sized_exchange x;
+  EXPECT_EQ(x.node->answer.room(), 256u - 2 - 32);
+  EXPECT_FALSE(x.node->answer.seal(bytes(256 - 2 - 32 + 1), false, x.stream));
+  x.say(bytes(256 - 2 - 32, std::byte{'a'}));
+  EXPECT_EQ(x.node->answer.room(), 256u - 2);
+  EXPECT_FALSE(x.node->answer.seal(bytes(256 - 2 + 1), false, x.stream));
+  x.say(bytes(256 - 2, std::byte{'a'}));
+  x.say({});
+  EXPECT_FALSE(x.node->answer.seal(bytes(257), true, x.stream));
+  x.end(x.right_receipt());
+  EXPECT_EQ(x.refused(), "");
+}
+
+TEST(ShapedAnswer, EndsAtAPowerOfTwoOnly) {
+  sized_exchange x;
+  const auto last = copy_of(sign_receipt(x.keys[0], x.right_receipt()));
+  for (size_t sealed = 0; sealed < 20; ++sealed) {
+    const bool may = sealed == 1 || sealed == 3 || sealed == 7 || sealed == 15;
+    EXPECT_EQ(x.node->answer.may_end(), may) << sealed;
+    bytes nowhere;
+    if (!may) {
+      EXPECT_FALSE(x.node->answer.seal(last, true, nowhere)) << sealed;
+    }
+    x.say({});
+  }
+}
+
+TEST(ShapedAnswer, AnyCutIsTruncation) {
+  sized_exchange whole;
+  for (const char* word : {"one ", "two ", "three"}) whole.say(as_bytes(word));
+  whole.end(whole.right_receipt());
+  const size_t chunk = 256 + aead_tag_bytes + 2;
+  for (size_t n = 0; n < whole.stream.size(); n += n % chunk < 20 ? 1 : 7) {
+    sized_exchange x;
+    for (const char* word : {"one ", "two ", "three"}) x.say(as_bytes(word));
+    x.end(x.right_receipt());
+    auto o = take(*x.client, bytes_view(x.stream).first(n), 1 + n % 50);
+    EXPECT_FALSE(o.whole) << n;
+    EXPECT_TRUE(std::string_view("one two three").starts_with(o.plain)) << n;
+  }
+}
+
+TEST(ShapedAnswer, AChunkOfAnotherSizeIsRefused) {
+  for (size_t other : {255, 257, 512, 40}) {
+    sized_exchange x(256, 0);
+    x.say_raw(1, as_bytes("a"), other);
+    EXPECT_EQ(x.refused(), fmt::format("sealed answer: chunk 0 holds {} bytes; the policy has 256 "
+                                       "for every chunk",
+                                       other));
+    sized_exchange y(256, 0);
+    y.say_raw(1, as_bytes("a"));
+    y.end_raw(std::max(other, receipt_bytes));
+    EXPECT_NE(y.refused().find("chunk 1 holds"), std::string::npos);
+  }
+  sized_exchange x(256, 512);
+  x.say(as_bytes("a"));
+  x.end(x.right_receipt());
+  EXPECT_NE(x.refused().find("chunk 0 holds 512 bytes"), std::string::npos);
+  sized_exchange same(256, 0);  // the control: as these are made, but of that size
+  same.say_raw(1, as_bytes("a"));
+  same.end_raw();
+  EXPECT_EQ(same.refused(), "");
+}
+
+TEST(ShapedAnswer, ANumberThatIsNoPowerOfTwoIsRefused) {
+  for (size_t chunks = 2; chunks < 20; ++chunks) {
+    sized_exchange x(256, 0);
+    for (size_t i = 1; i < chunks; ++i) x.say_raw(1, as_bytes("a"));
+    x.end_raw();
+    const bool good = chunks == 2 || chunks == 4 || chunks == 8 || chunks == 16;
+    EXPECT_EQ(
+        x.refused(),
+        good ? ""
+             : fmt::format("sealed answer: {} chunks; the policy wants a power of two", chunks));
+  }
+}
+
+TEST(ShapedAnswer, DataBehindThePaddingIsRefused) {
+  for (size_t at : {size_t{3}, size_t{100}, size_t{220}}) {
+    sized_exchange x(256, 0);
+    bytes rest(222);
+    rest[at - 2] = std::byte{1};
+    x.say_raw(1, rest);
+    EXPECT_EQ(x.refused(), "sealed answer: in chunk 0 data follows the padding") << at;
+    sized_exchange y(256, 0);
+    y.say_raw(uint16_t(at - 1), rest);  // the control: it is content
+    y.end_raw();
+    EXPECT_EQ(y.refused(), "") << at;
+  }
+}
+
+TEST(ShapedAnswer, AChunkHoldsNoMoreThanItSays) {
+  for (uint16_t length : {222, 223, 65535}) {
+    sized_exchange x(256, 0);
+    x.say_raw(length, {});
+    x.end_raw();
+    EXPECT_EQ(x.refused(), length == 222
+                               ? ""
+                               : fmt::format("sealed answer: chunk 0 says that it holds {} "
+                                             "bytes; 222 are the most",
+                                             length));
+  }
+}
+
+TEST(ShapedAnswer, HasLimits) {
+  for (uint32_t bytes : {256u, 257u, 8191u, 8192u}) {
+    EXPECT_TRUE((answer_shape{bytes, 0}.valid())) << bytes;
+    EXPECT_TRUE((answer_shape{bytes, 20}.valid())) << bytes;
+  }
+  for (uint32_t bytes : {1u, 255u, 8193u}) EXPECT_FALSE((answer_shape{bytes, 0}.valid())) << bytes;
+  EXPECT_TRUE((answer_shape{0, 0}.valid()));
+  EXPECT_FALSE((answer_shape{0, 20}.valid()));
+  EXPECT_EQ((answer_shape{0, 0}.mode()), shape_mode::off);
+  EXPECT_EQ((answer_shape{256, 0}.mode()), shape_mode::size);
+  EXPECT_EQ((answer_shape{256, 1}.mode()), shape_mode::size_tick);
+  static_assert(receipt_bytes <= answer_shape::chunk_bytes_least);
 }
 
 TEST(Receipt, MustBeTheNodesAndForThisRequest) {

@@ -1,6 +1,7 @@
 // What stands inside the outer layer, sorted; and how answers leave.
 #include <gtest/gtest.h>
 
+#include "runtime/base/varint.hpp"
 #include "runtime/bhttp/response_reader.hpp"
 #include "runtime/crypto/ohttp_request.hpp"
 #include "runtime/gateway/outer_answer.hpp"
@@ -125,12 +126,12 @@ TEST(OuterAnswer, BothFormsArriveAsTheyWereWritten) {
       both_ends x(form);
       std::string text(size, 'a');
       std::vector<std::byte> out;
-      ASSERT_TRUE(x.gateway->head(200, {}, out));
+      ASSERT_TRUE(x.gateway->head(200, {}));
       ASSERT_TRUE(x.gateway->content(text, out));
       EXPECT_EQ(out.empty(), form == ohttp_form::whole);
-      ASSERT_TRUE(x.gateway->end(out));
+      ASSERT_TRUE(x.gateway->end("z", out));
       EXPECT_TRUE(x.gateway->ended());
-      EXPECT_EQ(x.read(out), std::pair(200u, text)) << size;
+      EXPECT_EQ(x.read(out), std::pair(200u, text + "z")) << size;
     }
 }
 
@@ -138,21 +139,57 @@ TEST(OuterAnswer, AWholeOneHasALimitAndThenSaysSo) {
   both_ends x(ohttp_form::whole);
   std::vector<std::byte> out;
   std::string half(outer_answer::whole_bytes_max / 2, 'a');
-  ASSERT_TRUE(x.gateway->head(200, {}, out));
+  ASSERT_TRUE(x.gateway->head(200, {}));
   ASSERT_TRUE(x.gateway->content(half, out));
   EXPECT_FALSE(x.gateway->content(half, out));
   // However near the bound it ends, the next byte is refused: what frames a piece counts, too.
   for (size_t under = 0; under < 64; ++under) {
     both_ends near(ohttp_form::whole);
-    ASSERT_TRUE(near.gateway->head(200, {}, out));
+    ASSERT_TRUE(near.gateway->head(200, {}));
     if (!near.gateway->content(std::string(outer_answer::whole_bytes_max - under, 'a'), out))
       continue;
     EXPECT_FALSE(near.gateway->content(half, out)) << under;
   }
   out.clear();
   both_ends chunked(ohttp_form::chunked);
-  ASSERT_TRUE(chunked.gateway->head(200, {}, out));
+  ASSERT_TRUE(chunked.gateway->head(200, {}));
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(chunked.gateway->content(half, out));
+}
+
+/// What each frame takes, the stream's nonce aside.
+std::vector<size_t> frame_sizes(bytes_view answer) {
+  std::vector<size_t> sizes;
+  auto stream = as_text(answer).substr(16);
+  while (!stream.empty()) {
+    const size_t before = stream.size();
+    auto length = take_varint(stream);
+    EXPECT_TRUE(length);
+    if (!length) break;
+    stream.remove_prefix(*length ? std::min<size_t>(*length, stream.size()) : stream.size());
+    sizes.push_back(before - stream.size());
+  }
+  return sizes;
+}
+
+/// Of sealed chunks that have one size; the last one's frame is a byte shorter (section 5).
+TEST(OuterAnswer, OneSealedChunkIsOneChunkAndAllButTheFirstHaveOneSize) {
+  for (size_t chunk : {size_t{256}, size_t{2048}, size_t{8192}})
+    for (size_t chunks : {2, 4, 8}) {
+      both_ends x(ohttp_form::chunked);
+      bhttp_field type{"content-type", sealed_names::response};
+      const std::string sealed(2 + chunk + 16, 'a');
+      std::vector<std::byte> out;
+      ASSERT_TRUE(x.gateway->head(200, {&type, 1}));
+      ASSERT_TRUE(x.gateway->content("a nonce 16 bytes" + sealed, out));
+      for (size_t i = 2; i < chunks; ++i) ASSERT_TRUE(x.gateway->content(sealed, out));
+      ASSERT_TRUE(x.gateway->end(std::string_view(sealed).substr(1), out));
+      auto sizes = frame_sizes(out);
+      ASSERT_EQ(sizes.size(), chunks);
+      const size_t head = sizes[0] - sizes[1];
+      EXPECT_EQ(head, 16 + 4 + 1 + 12 + 1 + sealed_names::response.size() + 1 - 1) << chunk;
+      EXPECT_EQ(std::vector<size_t>(sizes.begin() + 1, sizes.end()),
+                std::vector<size_t>(chunks - 1, sealed.size() + 20));
+    }
 }
 
 TEST(OuterAnswer, AProblemSaysWhetherChangeIsDue) {

@@ -53,7 +53,7 @@ TEST(LogPolicy, ValuesHaveBounds) {
   const bound bounds[] = {
       {&log_policy::candidates, 1, 3},
       {&log_policy::redraws, 0, 16},
-      {&log_policy::chunk_bytes, 64, 16384},
+      {&log_policy::chunk_bytes, 256, 8192},
       {&log_policy::tick_ms, 0, 60'000},
       {&log_policy::nodes_min, 1, 4096},
       {&log_policy::share_max_permille, 1, 1000},
@@ -75,6 +75,19 @@ TEST(LogPolicy, ValuesHaveBounds) {
       EXPECT_FALSE(with(b.least - 1)) << b.least;
     }
   }
+}
+
+TEST(LogPolicy, AnswersHaveAShapeOrNone) {
+  log_policy p = sample_policy();
+  EXPECT_EQ(p.shape().mode(), shape_mode::size_tick);
+  p.tick_ms = 0;
+  EXPECT_EQ(log_policy::parse(p.text())->shape().mode(), shape_mode::size);
+  p.chunk_bytes = 0;
+  EXPECT_EQ(log_policy::parse(p.text())->shape().mode(), shape_mode::off);
+  p.tick_ms = 1;
+  EXPECT_TRUE(refused(log_policy::parse(p.text()),
+                      "policy: chunk_bytes must be 256 or more, or 0 like tick_ms: answers as they "
+                      "come"));
 }
 
 TEST(LogPolicy, ListsAndTextsHaveBounds) {

@@ -31,7 +31,7 @@ std::string text(element from, const char* key) { return std::string(std::string
 struct seal_case {
   std::vector<node_key> nodes;
   bytes plain, token, message;
-  uint32_t epoch = 0;
+  uint32_t epoch = 0, chunk_bytes = 0;  // of its answer
 
   explicit seal_case(element root) {
     for (element n : root["nodes"]) nodes.push_back(node_of(n));
@@ -40,6 +40,7 @@ struct seal_case {
     token = hex_of(seal, "token");
     message = hex_of(seal, "message");
     epoch = uint32_t(number(seal, "epoch"));
+    chunk_bytes = uint32_t(number(root["answer"], "chunk_bytes"));
   }
   hash32 token_hash() const { return sha256({token}); }
   sealed_message parsed() const { return *sealed_message::parse(message); }
@@ -57,7 +58,7 @@ struct seal_case {
       all.push_back({nodes[i].published(), copy_of(m.entries[i].enc),
                      to->keys().export_key(as_bytes(answer_label), answer_nonce_bytes(m.suite))});
     }
-    return answer_opener(std::move(all), {token_hash(), sha256({message}), epoch});
+    return answer_opener(std::move(all), {token_hash(), sha256({message}), epoch, chunk_bytes});
   }
 
   static node_key node_of(element n) {
@@ -187,7 +188,7 @@ struct written {
   std::string json = "{\n";
   hash32 binding{}, release{};
   const bytes token = random_bytes(354, 7);
-  const uint32_t epoch = 41;
+  const uint32_t epoch = 41, chunk_bytes = 256;
 
   written() {
     add_nodes();
@@ -229,7 +230,8 @@ struct written {
   }
 
   void add_answer(const bytes& message, const hash32& paid) {
-    auto opened = open_request(nodes[1], message, epoch, paid, std::pmr::get_default_resource());
+    auto opened =
+        open_request(nodes[1], message, epoch, paid, std::pmr::get_default_resource(), chunk_bytes);
     const receipt said{.token_hash = paid,
                        .request_hash = opened->request_hash,
                        .release = sha256({as_bytes("release")}),
@@ -238,15 +240,16 @@ struct written {
                        .bytes_wiped = (uint64_t{1} << 33) + 5};
     auto signed_one = sign_receipt(nodes[1], said);
     bytes content = copy_of(opened->answer.first());
-    bytes last(final_plain_bytes(300));
-    std::ranges::copy(signed_one, last.begin());
     check(bool(opened->answer.seal(as_bytes("one piece, "), false, content)));
     check(bool(opened->answer.seal(as_bytes("and another"), false, content)));
-    check(bool(opened->answer.seal(last, true, content)));
-    add("answer", fmt::format(R"({{"node": 1, "plain": "{}", "release": "{}",{} "arenas": {}, )"
-                              R"("bytes_wiped": {},{} "content": "{}"}})",
-                              hex(as_bytes("one piece, and another")), hex(said.release), '\n',
-                              said.arenas, said.bytes_wiped, '\n', hex(content)));
+    check(bool(opened->answer.seal({}, false, content)));
+    check(bool(opened->answer.seal(signed_one, true, content)));
+    add("answer",
+        fmt::format(
+            R"({{"node": 1, "chunk_bytes": {}, "plain": "{}", "release": "{}",{} "arenas": {}, )"
+            R"("bytes_wiped": {},{} "content": "{}"}})",
+            chunk_bytes, hex(as_bytes("one piece, and another")), hex(said.release), '\n',
+            said.arenas, said.bytes_wiped, '\n', hex(content)));
   }
 
   void add_refusal() {

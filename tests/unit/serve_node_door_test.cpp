@@ -1,85 +1,11 @@
 // What an engine opens for the private path: once, under a living roster's key, for a paid token.
-#include "runtime/serve/node_door.hpp"
-
-#include <gtest/gtest.h>
-
-#include "runtime/base/limits.hpp"
 #include "runtime/crypto/sealed_message.hpp"
-#include "runtime/token/token_client.hpp"
-#include "tests/places.hpp"
+#include "tests/unit/serve_door.hpp"
 
 namespace lethe {
 namespace {
 
-struct silent final : request_watcher {
-  void changed() override {}
-};
-
-const issuer_key& issuer() {
-  static const issuer_key key = issuer_key::make();
-  return key;
-}
-
-private_token bought(const issuer_key& by = issuer()) {
-  auto pending = pending_token::make(by.published(), sha256({}));
-  auto token = pending->finish(by.published(), *by.sign(pending->request().blinded));
-  EXPECT_TRUE(token);
-  return *token;
-}
-
-class NodeDoor : public testing::Test {
- protected:
-  void SetUp() override {
-    auto model =
-        served_model::open({.path = std::string(places::source) + "/models/tiny", .threads = 1});
-    ASSERT_TRUE(model) << model.why().text;
-    auto serving = engine::start((*model)->weights->weights(), {.threads = 1});
-    ASSERT_TRUE(serving) << serving.why().text;
-    engine_ = *std::move(serving);
-    door_.emplace(api_service{*model, engine_.get(), {}}, hash32{}, size_t{8});
-    node_ = begin(7);
-  }
-
-  node_public begin(uint32_t roster, uint64_t now_ms = 0, uint64_t grace_ms = 1000) {
-    std::vector<token_key> issuers;
-    issuers.push_back(*token_key::from_spki(issuer().published().spki()));
-    auto node = door_->begin(roster, std::move(issuers), now_ms, grace_ms);
-    EXPECT_TRUE(node);
-    return *node;
-  }
-  static std::vector<std::byte> sealed(const node_public& to, uint32_t epoch,
-                                       const private_token& token) {
-    std::pmr::string plain;
-    bhttp_field type{"content-type", "application/json"};
-    EXPECT_TRUE(write_request({.authority = "lethe",
-                               .path = "/v1/completions",
-                               .fields = {&type, 1},
-                               .content = R"({"prompt":"Once","max_tokens":1})"},
-                              plain));
-    auto made = seal_request(as_bytes(plain), {&to, 1}, epoch, token.hash());
-    EXPECT_TRUE(made);
-    return made->message;
-  }
-  /// Empty: it was opened, and ended again.
-  std::string open(bytes_view message, bytes_view token) {
-    auto key = door_->find(message);
-    if (!key) return "no such key";
-    auto call = node_door::open(*key, message, token, std::make_shared<silent>(), whose_);
-    if (!call) return call.why().text;
-    (*call)->cancel();
-    while (!(*call)->cancelled()) (*call)->pump();
-    (*call)->forget();
-    return {};
-  }
-  std::string open(const std::vector<std::byte>& message, const private_token& token) {
-    return open(bytes_view(message), token.to_bytes());
-  }
-
-  sealed_call::fault whose_{};
-  std::unique_ptr<engine> engine_;
-  std::optional<node_door> door_;
-  node_public node_;
-};
+using namespace test;
 
 TEST_F(NodeDoor, OpensWhatWasSealedToItAndPaidFor) {
   auto token = bought();

@@ -48,12 +48,21 @@ async function* readChunk(in_, length) {
 }
 
 async function* readContent(in_, known) {
+  let whole = false;
   try {
     if (!await in_.ended()) {
       let length = await in_.varint();
       for (; length > 0; length = known ? 0 : await in_.varint()) yield* readChunk(in_, length);
     }
     await readFields(in_, known);
+    whole = true;
+  } finally {
+    if (!whole) await in_.stop();
+  }
+}
+
+async function readPadding(in_) {
+  try {
     while (!await in_.ended())
       if (in_.some(1 << 16).some((byte) => byte !== 0)) throw new Error('bhttp: no padding');
   } finally {
@@ -61,16 +70,29 @@ async function* readContent(in_, known) {
   }
 }
 
-/// Reads an answer of either form as its pieces come. Its end is good only once `content` ended.
-export async function openResponse(pieces) {
+/// Reads an answer of either form as its pieces come. `content` ends where the answer does; what
+/// follows it, and that the pieces have a good end, is `padding`'s to find out.
+export async function openParts(pieces) {
   const in_ = new Pull(pieces, 'bhttp');
   const framing = await in_.varint();
   if (framing !== 1 && framing !== 3) throw new Error(`bhttp: framing ${framing} is no answer's`);
   for (;;) {
     const status = await in_.varint();
     const headers = await readFields(in_, framing === 1);
-    if (status >= 200) return { status, headers, content: readContent(in_, framing === 1) };
+    if (status < 200) continue;
+    const content = readContent(in_, framing === 1);
+    return { status, headers, content, padding: () => readPadding(in_) };
   }
+}
+
+/// The same where nobody waits for the content's end: it is good only once `content` ended.
+export async function openResponse(pieces) {
+  const { status, headers, content, padding } = await openParts(pieces);
+  async function* all() {
+    yield* content;
+    await padding();
+  }
+  return { status, headers, content: all() };
 }
 
 /// All of a content, `max` bytes at most.

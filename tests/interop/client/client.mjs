@@ -1,11 +1,11 @@
 // One call of the private path: keys, log, roster, draw, token, seal, relay, answer, receipt.
 import { base64, base64url } from 'rfc4648';
 import { equal, fetchFrom, piecesOf, textOf, utf8 } from './bytes.mjs';
-import { encodeRequest, gather, openResponse, pad } from './bhttp.mjs';
+import { encodeRequest, gather, openParts, openResponse, pad } from './bhttp.mjs';
 import { LogReader, readNoteKey } from './log.mjs';
 import { chunked, readKeys, sealRequest, whole } from './ohttp.mjs';
 import { checkRoster, drawNodes, verifyRoster } from './roster.mjs';
-import { sealToNodes, verifyRefusal } from './sealed.mjs';
+import { sealToNodes, shapeOf, verifyRefusal } from './sealed.mjs';
 import * as tokens from './tokens.mjs';
 
 const sealedType = 'application/lethe-sealed-req', claimType = 'application/lethe-change';
@@ -22,21 +22,29 @@ export class Refused extends Error {
   }
 }
 
-/// An answer of the API. Its end is good, and there is a receipt, once `content` or `events` ended.
+/// An answer of the API. All of it is there once `content` or `events` ended; `proof`, from then on
+/// a promise, gives the receipt that follows the padding.
 export class Answer {
+  proof = null;
   #sealed;
   constructor(opened, sealed, release) {
     this.status = opened.status;
     this.headers = opened.headers;
     this.release = release;
-    this.content = this.#checked(opened.content);
+    this.content = this.#said(opened);
     this.#sealed = sealed;
   }
-  get receipt() { return this.#sealed.receipt; }
-  async* #checked(content) {
-    yield* content;
-    if (!equal(this.receipt.release, this.release))
+  async* #said(opened) {
+    yield* opened.content;
+    this.proof = this.#prove(opened);
+    this.proof.catch(() => {}); // whoever awaits it is told
+  }
+  async #prove(opened) {
+    await opened.padding();
+    const { receipt } = this.#sealed;
+    if (!equal(receipt.release, this.release))
       throw new Error('receipt: the node runs another release than the log says');
+    return receipt;
   }
   async json() { return JSON.parse(textOf(await gather(this.content))); }
   /// Server-sent events: each `data:` as JSON, without the closing [DONE].
@@ -60,6 +68,10 @@ function checkPolicy(policy, challenge, trust) {
     policy.redraws <= bounds.redraws_max && policy.nodes_min >= bounds.nodes_min &&
     policy.share_max_permille <= bounds.share_max_permille &&
     policy.roster_age_max_s <= bounds.roster_age_max_s;
+  const shapes = ['off', 'size', 'size_tick'], shape = shapeOf(policy);
+  if (shapes.indexOf(shape) < shapes.indexOf(bounds.shape ?? 'size') ||
+      (shape === 'off' && policy.name === 'strict'))
+    throw new Error(`policy: the shape of answers is "${shape}"`);
   if (!good) throw new Error('policy: it is beyond what the trust file accepts');
   if (challenge.issuerName !== trust.issuer_name || challenge.redemptionContext.length > 0 ||
       String(challenge.originInfo) !== trust.origin)
@@ -165,7 +177,8 @@ export class PrivateClient {
     const message = pad(await encodeRequest(this.trust.origin, path, {
       method: 'POST', headers: { 'content-type': 'application/json' },
       body: utf8(JSON.stringify(body)) }), policy.request_buckets);
-    const sealed = await sealToNodes(message, nodes, roster.epoch, token.serialize());
+    const sealed = await sealToNodes(message, nodes, roster.epoch, token.serialize(),
+      policy.chunk_bytes);
     const change = await tokens.ask(challenge, tokens.keyToUse(directory));
     return { ...sealed, nodes, token, change };
   }
@@ -184,7 +197,7 @@ export class PrivateClient {
     const sealed = await this.seal(path, body);
     const answer = await this.send(config, await this.outer(sealed), chunked);
     if (answer.status !== 200) throw await this.#refused(answer, sealed);
-    const opened = await openResponse(sealed.answer.open(answer.content));
+    const opened = await openParts(sealed.answer.open(answer.content));
     return new Answer(opened, sealed.answer, release);
   }
 
@@ -217,7 +230,7 @@ export class PrivateClient {
   async chat(body) {
     const answer = await this.ask('/v1/chat/completions', body);
     const json = await answer.json();
-    return { status: answer.status, json, receipt: answer.receipt };
+    return { status: answer.status, json, receipt: await answer.proof };
   }
 
   /// Its chunks as they are made.
@@ -226,5 +239,6 @@ export class PrivateClient {
     if (answer.status !== 200)
       throw new Refused(answer.status, answer.headers, textOf(await gather(answer.content)));
     yield* answer.events();
+    await answer.proof;
   }
 }

@@ -32,8 +32,9 @@ export function readSealed(message) {
   return { suite, epoch, entries, chunks: in_.rest() };
 }
 
-/// Seals to `nodes` ({suite, pk, sigpk, id}) what is paid with `token`, in its bytes.
-export async function sealToNodes(plain, nodes, epoch, token) {
+/// Seals to `nodes` ({suite, pk, sigpk, id}) what is paid with `token`, in its bytes. The answer
+/// must have chunks of `chunkBytes`, if it is not 0.
+export async function sealToNodes(plain, nodes, epoch, token, chunkBytes = 0) {
   const { suite } = nodes[0], { keyBytes } = suiteOf(suite), tokenHash = await sha256(token);
   const senders = [];
   for (const node of nodes)
@@ -52,8 +53,24 @@ export async function sealToNodes(plain, nodes, epoch, token) {
   }
   cek.fill(0);
   const message = concat(...parts, chunks);
-  const expected = { tokenHash, requestHash: await sha256(message), epoch };
+  const expected = { tokenHash, requestHash: await sha256(message), epoch, chunkBytes };
   return { message, binding, answer: new NodeAnswer(candidates, expected) };
+}
+
+/// How a policy shapes answers.
+export function shapeOf({ chunk_bytes: chunkBytes, tick_ms: tickMs }) {
+  const valid = chunkBytes === 0 ? tickMs === 0 : chunkBytes >= 256 && chunkBytes <= 8192;
+  if (!valid) throw new Error('policy: chunk_bytes and tick_ms are no shape of answers');
+  return ['off', 'size', 'size_tick'][(chunkBytes > 0) + (tickMs > 0)];
+}
+
+/// What a chunk of one size says: its length, it, and zeroes.
+function contentOf(plain) {
+  const in_ = new Reader(plain, 'answer');
+  const content = in_.take(in_.number(2));
+  if (in_.rest().some((byte) => byte !== 0))
+    throw new Error("answer: data follows a chunk's padding");
+  return content;
 }
 
 /// An answer as it comes from one of the candidates ({suite, id, sigpk, enc, secret}).
@@ -68,20 +85,28 @@ export class NodeAnswer {
 
   /// Gives plaintext. What came before an error is the node's, but may lack its end.
   async* open(pieces) {
-    let nonce = null, keys = null;
+    const { chunkBytes } = this.expected;
+    let nonce = null, keys = null, chunks = 0;
     for await (const [bytes, last] of cutChunks(pieces, Math.max(this.keyBytes, 12), 'answer')) {
       if (!nonce) {
         nonce = bytes;
-      } else if (last) {
-        if (!keys) throw new Error('answer: no chunk names the node that it is from');
-        this.receipt = await this.#readReceipt(await keys.open(bytes, true));
-      } else if (keys) {
-        yield await keys.open(bytes);
-      } else {
-        const first = await this.#openFirst(nonce, bytes);
-        keys = first.keys;
-        yield first.plain;
+        continue;
       }
+      chunks += 1;
+      if (last && !keys) throw new Error('answer: no chunk names the node that it is from');
+      if (chunkBytes && bytes.length !== chunkBytes + 16)
+        throw new Error(`answer: a chunk of ${bytes.length - 16} bytes, not ${chunkBytes}`);
+      if (last) {
+        const signed = await keys.open(bytes, true);
+        if (chunkBytes && Math.log2(chunks) % 1 !== 0)
+          throw new Error(`answer: ${chunks} chunks are no power of two`);
+        this.receipt = await this.#readReceipt(signed);
+        continue;
+      }
+      const first = keys ? null : await this.#openFirst(nonce, bytes);
+      keys ??= first.keys;
+      const plain = first ? first.plain : await keys.open(bytes);
+      yield chunkBytes ? contentOf(plain) : plain;
     }
   }
 

@@ -15,12 +15,14 @@ import {
 
 const random = (bytes) => crypto.getRandomValues(new Uint8Array(bytes));
 const release = new Uint8Array(32).fill(7), epoch = 1, capacity = 100;
+const chunkBytes = 512;
 
 export class PeerGateway {
   // What tests may spoil.
   onReceipt = (receipt) => receipt;
   onSealed = (answer) => answer;
   onRoster = (roster) => roster;
+  chunkBytes = chunkBytes;
   full = false;
   redraws = 0; // of the policy, which is logged at the start
   shown = 0; // requests that came with a good token
@@ -70,7 +72,7 @@ export class PeerGateway {
 
   #policy() {
     return {
-      name: 'embedded', candidates: 1, redraws: this.redraws, chunk_bytes: 16384, tick_ms: 0, nodes_min: 1,
+      name: 'embedded', candidates: 1, redraws: this.redraws, chunk_bytes: chunkBytes, tick_ms: 0, nodes_min: 1,
       share_max_permille: 1000, growth_max_permille: 0, roster_age_max_s: 3600, token_batch: 4,
       buyers_min: 0, request_buckets: [1024, 65536], evidence_kinds: ['none'],
       classes: { parrot: capacity }, token_challenge: base64.stringify(this.challenge.serialize()),
@@ -184,7 +186,7 @@ export class PeerGateway {
     for (let at = 0; at < answer.length; at += 40) pieces.push(answer.slice(at, at + 40));
     const receipt = await signReceipt(this.node, this.onReceipt({ ...opened, release, arenas: 1,
       bytesWiped: answer.length }));
-    return sealAnswer(this.node, opened, pieces, receipt);
+    return sealAnswer(this.node, opened, pieces, receipt, this.chunkBytes);
   }
 
   async #change(request) {

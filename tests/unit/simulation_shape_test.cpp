@@ -1,0 +1,202 @@
+// When the pieces of an answer leave, under a fake clock: with a tick, whatever is in them.
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "actors/sim/stage.hpp"
+#include "actors/sim/synthetic_model.hpp"
+
+namespace lethe {
+namespace {
+
+using namespace sim;
+
+constexpr answer_shape one_size{.chunk_bytes = 256}, ticking{.chunk_bytes = 256, .tick_ms = 20};
+
+struct heard_piece {
+  uint64_t at_us;
+  size_t bytes;
+};
+
+/// One engine, and the face that asks it.
+class shaped_cluster {
+ public:
+  explicit shaped_cluster(const answer_shape& shape) : on_(options(shape), *synthetic_model()) {
+    auto file = cluster_config::parse(
+        "name = \"shape\"\nprofile = \"lab\"\n[model]\npath = \"/synthetic\"\ncontext = 512\n"
+        "[[hosts]]\nname = \"here\"\ncores = 1\n[engines]\nthreads = 1\n"
+        "[batching]\nrunning = 2\nqueue = 2\n",
+        "shape.toml");
+    on_.begin(file.get());
+    house_ = std::make_shared<sim_house>(*on_.sys, on_.facts, on_.trace.get(),
+                                         engine_size{.pages = 256});
+    supervisor_ = on_.join("here", house_);
+    on_.face_state().heard = [this](uint64_t id, size_t bytes) {
+      heard[id].push_back({on_.now_us(), bytes});
+    };
+    until([this] { return on_.known_fleet().settled() && on_.desk().engines().size() == 1; });
+    for (auto* core : on_.living_cores()) core->step_us = step_us;
+  }
+  ~shaped_cluster() {
+    EXPECT_EQ(on_.facts.violation, "");
+    house_.reset();
+    std::vector<supervisor_actor> all{std::exchange(supervisor_, nullptr)};
+    on_.end(std::move(all));
+  }
+
+  void ask(wish w) {
+    if (w.prompt.empty()) w.prompt.assign(3, on_.words.plain().front());
+    on_.face_state().wishes.push_back(std::move(w));
+    caf::anon_send(on_.face, stirred::value);
+  }
+  template <class Done>
+  void until(Done done) {
+    uint64_t last = on_.now_us() + 100'000'000;
+    while (on_.good() && !done() && on_.now_us() < last) {
+      if (!on_.jobs->jobs.empty())
+        on_.run_first();
+      else if (!on_.jobs->trigger_timeout())
+        break;
+      on_.check_step();
+    }
+    EXPECT_TRUE(done()) << on_.state();
+  }
+  bool ended() { return on_.face_state().open() == 0 && on_.requests_alive.empty(); }
+  /// The pieces of one answer, their times counted from its first.
+  std::vector<heard_piece> answer_to(wish w) {
+    heard.clear();
+    ask(std::move(w));
+    until([this] { return ended(); });
+    auto all = heard.empty() ? std::vector<heard_piece>() : heard.begin()->second;
+    for (size_t i = all.size(); i-- > 0;) all[i].at_us -= all[0].at_us;
+    return all;
+  }
+
+  static constexpr uint64_t step_us = 3000;
+  std::map<uint64_t, std::vector<heard_piece>> heard;
+
+ private:
+  static stage_options options(const answer_shape& shape) {
+    return {.seed = 1, .stop_once_in = 0, .shape = shape};
+  }
+
+ public:
+  stage on_;
+
+ private:
+  std::shared_ptr<sim_house> house_;
+  supervisor_actor supervisor_;
+};
+
+std::vector<uint64_t> times_of(const std::vector<heard_piece>& all) {
+  std::vector<uint64_t> times;
+  for (const auto& p : all) times.push_back(p.at_us);
+  return times;
+}
+
+/// The first has the stream's nonce in front.
+bool of_one_size(const std::vector<heard_piece>& all) {
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].bytes != all.back().bytes + (i == 0 ? 17 : i + 1 == all.size() ? 0 : 1))
+      return false;
+  return true;
+}
+
+const wish quick{.max_tokens = 1}, slow{.max_tokens = 24}, whole{.max_tokens = 24, .stream = false},
+    wrong{.kind = wish::what::no_json}, three{.max_tokens = 20, .choices = 3};
+
+TEST(AnswerShape, PiecesOfATickLeaveAtItsTimesWhateverIsInThem) {
+  shaped_cluster cluster(ticking);
+  for (const auto& w : {quick, slow, whole, wrong, three}) {
+    auto all = cluster.answer_to(w);
+    ASSERT_GE(all.size(), 2u);
+    EXPECT_TRUE(std::has_single_bit(all.size())) << all.size();
+    EXPECT_TRUE(of_one_size(all));
+    for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i].at_us, i * 20'000) << i;
+  }
+}
+
+TEST(AnswerShape, WithoutATickTheyLeaveWhenThereIsSomething) {
+  shaped_cluster cluster(one_size);
+  std::set<std::vector<uint64_t>> seen;
+  for (const auto& w : {quick, slow, whole}) {
+    auto all = cluster.answer_to(w);
+    EXPECT_TRUE(std::has_single_bit(all.size())) << all.size();
+    EXPECT_TRUE(of_one_size(all));
+    auto times = times_of(all);
+    times.resize(2);
+    seen.insert(times);
+  }
+  auto fast = times_of(cluster.answer_to(quick)), slower = times_of(cluster.answer_to(slow));
+  EXPECT_LT(fast.back(), slower.back());
+  EXPECT_NE(std::vector(slower.begin(), slower.begin() + 2),
+            std::vector(fast.begin(), fast.begin() + 2));
+}
+
+TEST(AnswerShape, UnshapedPiecesHaveTheSizesOfWhatIsInThem) {
+  shaped_cluster cluster({});
+  EXPECT_FALSE(of_one_size(cluster.answer_to(slow)));
+  EXPECT_FALSE(of_one_size(cluster.answer_to(wrong)));
+}
+
+TEST(AnswerShape, AClientThatPausesMissesTicksAndGetsNoneLater) {
+  shaped_cluster cluster(ticking);
+  auto patient = wish{.max_tokens = 60, .choices = 4};
+  auto all = cluster.answer_to(patient);
+  ASSERT_GT(all.size(), 2 * limits::answer_window);
+  patient.pauses_after = 3;
+  patient.pause_ms = 2000;
+  auto paused = cluster.answer_to(patient);
+  EXPECT_TRUE(std::has_single_bit(paused.size()));
+  for (size_t i = 0; i < paused.size(); ++i) {
+    EXPECT_EQ(paused[i].at_us % 20'000, 0u) << i;
+    if (i > 0) {
+      EXPECT_GE(paused[i].at_us, paused[i - 1].at_us + 20'000) << i;
+    }
+  }
+  EXPECT_GT(paused.back().at_us, all.back().at_us + 1'000'000);
+}
+
+/// A queue of two, and four answers that only pad: others are admitted all the same.
+TEST(AnswerShape, APlaceIsFreeWhileItsAnswerIsPadded) {
+  shaped_cluster cluster({.chunk_bytes = 256, .tick_ms = 1000});
+  // Nine pieces of 256 bytes for ten of content: sixteen in all.
+  for (uint64_t id = 101; id <= 104; ++id) {
+    wish w = wrong;
+    w.id = id;
+    cluster.ask(w);
+    cluster.until([&] { return cluster.on_.desk().requests() == 0 && cluster.heard.contains(id); });
+  }
+  EXPECT_GT(cluster.on_.requests_alive.size(), 0u);
+  auto before = cluster.on_.facts.endings[size_t(ending::turned_away)];
+  for (uint64_t id = 105; id <= 106; ++id) {
+    wish w = quick;
+    w.id = id;
+    cluster.ask(w);
+  }
+  cluster.until([&] { return cluster.ended(); });
+  EXPECT_EQ(cluster.on_.facts.endings[size_t(ending::turned_away)], before);
+  EXPECT_EQ(cluster.on_.facts.endings[size_t(ending::served)], 2u);
+}
+
+TEST(AnswerShape, ADrainDoesNotCutPadding) {
+  shaped_cluster cluster({.chunk_bytes = 256, .tick_ms = 400});
+  cluster.ask(slow);
+  cluster.until([&] { return cluster.on_.desk().requests() == 0 && !cluster.heard.empty(); });
+  ASSERT_EQ(cluster.on_.requests_alive.size(), 1u) << "it is not padded any more";
+  cluster.on_.order([](schema::ControlAsk::Builder b) { b.setDown(schema::Down::DRAIN); });
+  cluster.until([&] { return cluster.on_.told_down() && cluster.on_.empty(); });
+  EXPECT_EQ(cluster.on_.facts.endings[size_t(ending::served)], 1u);
+}
+
+TEST(AnswerShape, WhoLeavesWhileItPadsEndsIt) {
+  shaped_cluster cluster({.chunk_bytes = 256, .tick_ms = 400});
+  wish w = slow;
+  w.leaves_after = 1 + uint32_t(cluster.answer_to(slow).size()) - 2;
+  cluster.ask(w);
+  cluster.until([&] { return cluster.ended(); });
+  EXPECT_EQ(cluster.on_.facts.endings[size_t(ending::cancelled)], 1u);
+}
+
+}  // namespace
+}  // namespace lethe
