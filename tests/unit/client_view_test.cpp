@@ -46,7 +46,7 @@ struct viewer {
 struct ClientView : ::testing::Test {
   fs::path beside_wallet(const char* ending) const {
     const auto id = load_be<uint64_t>(log_signer().key().public_key().data());
-    return home.folder / fmt::format("wallet.{:016x}{}", id, ending);
+    return home.folder / fmt::format("wallet.{:016x}{}", id, ending).c_str();
   }
   fake_cluster cluster;
   client_home home{cluster};
