@@ -140,7 +140,7 @@ struct Gateway {
   issuerSecret @4 :Text $path $public $help("file with the secret that gateway and issuer share, for change");
   certificate @5 :Text $path $public $help("PEM; none: plain HTTP, behind something that ends TLS");
   key @6 :Text $path $public $help("PEM, of the certificate");
-  origin @7 :Text $public $help("name in tokens' challenges and in the log; default: the cluster's name");
+  origin @7 :Text $public $help("name in tokens' challenges, the same for gateways that share redis; default: the cluster's name");
   epochS @8 :UInt32 = 600 $least(5) $most(86400) $help("seconds of a roster epoch");
   graceS @9 :UInt32 = 60 $least(1) $most(3600) $help("seconds that keys of the last epoch still open");
   minimumNodes @10 :UInt16 = 1 $least(1) $most(256) $help("nodes below which clients refuse a roster (logged policy)");
@@ -149,6 +149,8 @@ struct Gateway {
   witnesses @13 :List(Text) $elements(16) $public $help("\"URL KEY\" of each witness that others run; its operator has the KEY from `lethe keys public`");
   witnessAuthorities @14 :Text $path $public $help("PEM file of who vouches for the witnesses' certificates; none: the system's");
   tokenBatch @15 :UInt16 = 64 $least(1) $most(256) $help("tokens of one purchase (logged policy), as [issuer] batch has it");
+  candidates @16 :UInt16 = 1 $least(1) $most(2) $help("nodes that a request is sealed to (logged policy); 2 promises less, but survives the loss of one");
+  log @17 :Text $public $help("the log's name, which no other log has; default: the origin");
 }
 
 struct Shape {

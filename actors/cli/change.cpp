@@ -94,9 +94,11 @@ int apply(const std::string& file, bool look, double patience_s) {
   for (const auto& problem : checked.config.problems()) fmt::print(stderr, "{}\n", problem);
   if (!checked.good()) return refuse(file + ": mend it first; nothing was changed");
   auto config = cluster_config::of(checked.config.get());
-  auto path =
-      std::filesystem::absolute(checked.config.resolve(config.get().getModel().getPath().cStr()));
-  config.edit().getModel().setPath(path.lexically_normal().string());
+  if (!checked.is_service()) {
+    auto path =
+        std::filesystem::absolute(checked.config.resolve(config.get().getModel().getPath().cStr()));
+    config.edit().getModel().setPath(path.lexically_normal().string());
+  }
   std::string cluster = config.get().getName();
   auto ask = [&](bool only_look) {
     return ask_and(
@@ -113,7 +115,7 @@ int apply(const std::string& file, bool look, double patience_s) {
         });
   };
   int code = ask(true);
-  if (code != 0 || look) return code;
+  if (code != 0 || look || checked.is_service()) return code;
   std::fflush(stdout);
   code = ask(false);
   return code ? code : follow(cluster, patience_s);

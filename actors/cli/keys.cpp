@@ -87,6 +87,7 @@ int show_public(const public_words& words) {
                   .authorities = words.authorities,
                   .evidence = {std::string(no_evidence)},
                   .policy = {.name = publisher::policy_name,
+                             .candidates_max = setup.candidates,
                              .nodes_min = setup.minimum_nodes,
                              .roster_age_max_s = setup.roster_age_max_s(),
                              .shape = setup.shape.mode()}};

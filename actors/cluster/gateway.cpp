@@ -14,6 +14,7 @@ namespace lethe {
 namespace {
 
 constexpr std::chrono::milliseconds tick_every{500};
+const std::string spends_trouble = "spent tokens: ";
 constexpr uint64_t place_patience_ns = 5'000'000'000;
 
 /// The number behind "roster/"; 0 for "roster", the current one; nothing for anything else.
@@ -217,7 +218,9 @@ void gateway_state::take(exchange& x, inner_sealed s) {
   if (!message) return problem(x, {400, "the seal has not its form"});
   if (message->entries.size() > setup_.publish->policy().candidates)
     return problem(x, {400, "sealed to more nodes than the policy allows"});
-  for (const auto& e : message->entries) x.candidates.push_back(e.node_id);
+  for (const auto& e : message->entries)  // draws are with replacement: a node is asked once
+    if (std::ranges::find(x.candidates, e.node_id) == x.candidates.end())
+      x.candidates.push_back(e.node_id);
   std::ranges::reverse(x.candidates);  // asked from the back
   x.sealed = std::move(s);
   token_id token = x.token();
@@ -233,6 +236,8 @@ void gateway_state::spent(uint64_t http_id, const token_id& token,
                           const result<spend_answer>& how) {
   auto* x = find_http(http_id);
   bool fresh = how && *how == spend_answer::fresh;
+  if (!how) note_ = spends_trouble + how.why().text;
+  if (how && note_.starts_with(spends_trouble)) note_.clear();
   if (!x && fresh && !setup_.spends->settle(token, outcome::not_dispatched))
     note_ = "outcomes of requests are being lost";
   if (!x) return;  // its client has left
@@ -249,12 +254,13 @@ void gateway_state::spent(uint64_t http_id, const token_id& token,
   place(*x);
 }
 
-/// The next of the nodes that the client drew.
+/// The next of the nodes that the client drew, under a number of its own: what the one before may
+/// still say is heard by nobody.
 void gateway_state::place(exchange& x) {
-  if (x.request == 0) {
-    fill_random(std::as_writable_bytes(std::span(&x.request, 1)));
-    http_of_[x.request] = x.http.id;
-  }
+  http_of_.erase(x.request);
+  fill_random(std::as_writable_bytes(std::span(&x.request, 1)));
+  http_of_[x.request] = x.http.id;
+  x.placed = x.over = false;
   x.asked_ns = clerk_.now_ns();
   auto node = x.candidates.back();
   x.candidates.pop_back();

@@ -135,6 +135,9 @@ void gateway_state::lost(const wire<schema::Lost>& m) {
     exchange* x = find(r.getRequest());
     if (!x || x->over) return;
     x->over = true;
+    bool another = r.getReason() != schema::LossReason::BAD_SEAL && !x->candidates.empty() &&
+                   !x->settled && !x->answer->begun();
+    if (another) return place(*x);
     switch (r.getReason()) {
       case schema::LossReason::BAD_SEAL:
         // Whoever sealed it has spoilt it: nothing is due.

@@ -14,12 +14,11 @@ namespace {
 constexpr http_client_limits issuer_limits{
     .body_bytes_max = uint64_t{1} << 20, .answer_ms = 10'000, .stall_ms = 10'000};
 
-result<std::unique_ptr<spend_ledger>> open_ledger(const cluster_config& config) {
+/// A gateway is named by its log's key there: the origin is the same for all that share it.
+result<std::unique_ptr<spend_ledger>> open_ledger(const cluster_config& config,
+                                                  const note_key& log) {
   auto g = config.get().getGateway();
-  if (g.getRedis().size() > 0) {
-    std::string origin = publish_setup_of(config).origin;
-    return open_redis_spends(g.getRedis().cStr(), origin);
-  }
+  if (g.getRedis().size() > 0) return open_redis_spends(g.getRedis().cStr(), log.text());
   auto file = config.resolve(g.getFolder().cStr()) / "spends.db";
   return open_sqlite_spends({.file = file});
 }
@@ -58,9 +57,12 @@ result<std::string> read_secret(const std::filesystem::path& path) {
 
 publish_setup publish_setup_of(const cluster_config& config) {
   auto g = config.get().getGateway();
+  std::string origin = g.getOrigin().size() ? g.getOrigin() : config.get().getName();
   return {.folder = config.resolve(g.getFolder().cStr()),
-          .origin = g.getOrigin().size() ? g.getOrigin() : config.get().getName(),
+          .log = g.getLog().size() ? g.getLog().cStr() : origin,
+          .origin = origin,
           .issuer = g.getIssuerName(),
+          .candidates = g.getCandidates(),
           .minimum_nodes = g.getMinimumNodes(),
           .batch = g.getTokenBatch(),
           .epoch_s = g.getEpochS(),
@@ -81,7 +83,7 @@ result<gateway_setup> open_gateway(const checked_config& config) {
   auto publish = publisher::open(publish_setup_of(config.config));
   if (!publish) return publish.why();
   setup.publish = *std::move(publish);
-  auto ledger = open_ledger(config.config);
+  auto ledger = open_ledger(config.config, setup.publish->note_keys().log);
   if (!ledger) return ledger.why();
   setup.spends = std::make_shared<spend_store>(*std::move(ledger));
   auto client =

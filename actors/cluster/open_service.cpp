@@ -25,6 +25,7 @@ class relay_service final : public service {
     return {
         {"passed on", n.exchanges}, {"open", n.open}, {"refused", n.refused}, {"failed", n.failed}};
   }
+  std::string note() const override { return relay_->trouble(); }
   void stop_accepting() override { relay_->stop_accepting(); }
   uint64_t open_exchanges() const override { return relay_->numbers().open; }
 

@@ -19,9 +19,11 @@ void service_state::begin(service_actor::stateful_pointer<service_state> self,
 caf::result<wire<schema::ControlAnswer>> service_state::control(const wire<schema::ControlAsk>& m) {
   auto how = schema::ControlAsk::STATUS;
   auto down = schema::Down::DRAIN;
+  std::vector<std::string> changed;
   clerk_.read(m, [&](schema::ControlAsk::Reader r) {
     how = r.which();
     if (r.isDown()) down = r.getDown();
+    if (r.isApply()) changed = config_differences(setup_.config->get(), r.getApply().getConfig());
   });
   if (how == schema::ControlAsk::DOWN) leave(down);
   return clerk_.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
@@ -29,6 +31,11 @@ caf::result<wire<schema::ControlAnswer>> service_state::control(const wire<schem
       write_status(b.initStatus());
     else if (how == schema::ControlAsk::DOWN)
       b.setDone();
+    else if (how == schema::ControlAsk::APPLY && changed.empty())
+      b.initChanges(0);
+    else if (how == schema::ControlAsk::APPLY)
+      b.setRefused(fmt::format("{}; this can't change while it runs: lethe down, then lethe up",
+                               fmt::join(changed, "; ")));
     else
       b.setRefused(
           fmt::format("{} serves as {}: it has neither engines nor traces; status and down are "

@@ -2,12 +2,14 @@
 
 #include "actors/cluster/clerk.hpp"
 #include "actors/cluster/service.hpp"
+#include "runtime/cluster/cluster_plan.hpp"
 
 namespace lethe {
 
 struct service_setup {
   std::shared_ptr<service> serves;
   std::string name;
+  std::shared_ptr<const cluster_config> config;  // as it runs
   tracer* trace = nullptr;
   uint32_t drain_ms = 30'000;
   std::function<void()> down;  // it has left

@@ -27,6 +27,7 @@ result<std::unique_ptr<service_node>> service_node::start(const checked_config& 
   node->sys_ = std::make_unique<caf::actor_system>(*node->config_);
   service_setup setup{.serves = *std::move(serves),
                       .name = c.getName(),
+                      .config = std::make_shared<cluster_config>(cluster_config::of(c)),
                       .trace = node->trace_.get(),
                       .drain_ms = c.getHealth().getDrainMs(),
                       .down = [to = node.get()] { to->ended_ = true; }};

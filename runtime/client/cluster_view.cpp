@@ -4,6 +4,7 @@
 
 #include "runtime/base/durable_file.hpp"
 #include "runtime/client/client_limits.hpp"
+#include "runtime/crypto/big_endian.hpp"
 #include "runtime/crypto/shape_text.hpp"
 #include "runtime/gateway/sealed_names.hpp"
 #include "runtime/log/roster_summary.hpp"
@@ -20,9 +21,10 @@ const std::vector<log_kind> kinds_needed = {log_kind::roster, log_kind::ohttp_ke
 
 constexpr std::string_view strict_policy = "strict";
 
+/// A wallet may serve several logs: gateways that share what was spent have one each.
 std::filesystem::path beside(const trust_file& trust, const char* ending) {
   auto path = trust.wallet;
-  path += ending;
+  path += fmt::format(".{:016x}{}", load_be<uint64_t>(trust.log.log.public_key().data()), ending);
   return path;
 }
 std::filesystem::path memory_file(const trust_file& t) { return beside(t, ".log"); }

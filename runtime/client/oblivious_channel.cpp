@@ -133,7 +133,8 @@ class relay_exchange {
   call_end over(call_fault kind) {
     auto how = watcher_->how();
     if (!how) return fault(call_fault::cancelled, "the call was stopped");
-    return {kind, *how ? fail("the answer has no end") : how->why()};
+    if (*how) return {kind, fail("the answer has no end")};
+    return fault(kind, "relay: {}", how->why().text);
   }
   call_end open(const http_reply& head, answer_reading& reading) {
     if (head.field("content-type") != ohttp_names::chunked_response)
@@ -225,7 +226,7 @@ call_result<std::vector<std::byte>> oblivious_channel::fetch_keys(std::stop_toke
     http_call call{.to = relay.origin,
                    .path = relay.prefix + std::string(ohttp_names::gateway_path)};
     auto got = get_page(client_, std::move(call), limits::ohttp_keys_bytes_max, stop);
-    if (!got) return {call_end{call_fault::relay, got.why()}, true};
+    if (!got) return {fault(call_fault::relay, "relay: {}", got.why().text), true};
     if (got->head.status != 200)
       return {fault(call_fault::relay, "the relay answers {} when asked for the gateway's keys",
                     got->head.status),

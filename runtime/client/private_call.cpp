@@ -118,14 +118,32 @@ class calling {
       return failing("exposure", {call_fault::exposure, number.why()});
     }
     ++answer_.draws;
-    step("exposure",
-         fmt::format("draw {} of {} for this body", *number, 1 + state_->policy.redraws));
     drawn_.clear();
     for (uint32_t at : draw_nodes(state_->nodes, state_->policy.candidates))
       drawn_.push_back(state_->nodes.leaves[at].node);
-    step("draw", fmt::format("node {} of {}, by capacity", short_name(drawn_[0].id),
-                             state_->nodes.leaves.size()));
+    tell_draw(*number);
     return {};
+  }
+
+  void tell_draw(uint32_t number) {
+    const uint32_t draws = 1 + state_->policy.redraws;
+    const size_t nodes = state_->nodes.leaves.size(), k = drawn_.size();
+    auto counted = fmt::format("draw {} of {} for this body", number, draws);
+    if (k == 1) {
+      step("exposure", std::move(counted));
+      step("draw", fmt::format("node {} of {}, by capacity", short_name(drawn_[0].id), nodes));
+      return;
+    }
+    std::string names;
+    for (const auto& n : drawn_)
+      names += fmt::format("{}{}", names.empty() ? "" : " and ", short_name(n.id));
+    step("exposure",
+         fmt::format("{}, {} nodes each: who has a share f of the capacity reads it with a chance "
+                     "of at most 1 - (1 - f)^{}; k = {} promises no more",
+                     counted, k, k * draws, k));
+    step("draw", fmt::format("nodes {} of {}, by capacity, each on its own: any of them can open "
+                             "the seal, and which one answers is not the client's choice",
+                             names, nodes));
   }
 
   /// Nobody will ever hear of that draw.
@@ -243,7 +261,10 @@ class calling {
       case 429:
         return fault(call_fault::busy, "the node that was drawn is full");
       case 503:
-        return fault(call_fault::busy, "the node that was drawn was not ready, or was lost");
+        return fault(
+            call_fault::busy,
+            "the gateway can't have it answered now: the node that was drawn was lost or is "
+            "not ready, or spent tokens can't be recorded");
       default:
         return fault(call_fault::gateway, "the gateway answers {} to a sealed request", why.status);
     }

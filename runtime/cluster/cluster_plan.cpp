@@ -64,7 +64,8 @@ bool starts_with_any(std::string_view key, std::initializer_list<std::string_vie
 
 /// Where processes listen and whom they trust is settled when they start.
 bool is_fixed(std::string_view key) {
-  return starts_with_any(key, {"name", "profile", "listen.", "tls.", "health.", "trace.", "shape."});
+  return starts_with_any(key, {"name", "profile", "listen.", "tls.", "health.", "trace.", "shape.",
+                               "gateway.", "issuer.", "relay.", "witness."});
 }
 
 /// A change that running engines don't feel.
@@ -103,7 +104,9 @@ std::vector<difference> differences(const flat& old, const flat& next) {
     auto before = value(old, key), after = value(next, key);
     if (auto whole = host_difference(key, old, next)) {
       if (found.empty() || found.back().key != whole->key) found.push_back(*whole);
-    } else if (before != after)
+    } else if (before != after && key == "gateway.redis")
+      found.push_back({key, key + ": another URL"});  // a password may stand in it
+    else if (before != after)
       found.push_back({key, fmt::format("{}: {} -> {}", key, before, after)});
   }
   return found;
@@ -140,6 +143,13 @@ uint16_t engines_of(schema::Config::Reader config, uint16_t engines) {
 }
 
 }  // namespace
+
+std::vector<std::string> config_differences(schema::Config::Reader old,
+                                            schema::Config::Reader next) {
+  std::vector<std::string> lines;
+  for (auto& d : differences(flattened(old), flattened(next))) lines.push_back(std::move(d.line));
+  return lines;
+}
 
 result<cluster_plan> cluster_plan::make(schema::Config::Reader config, const machine& here) {
   auto layout = laid_out(config, here);
@@ -196,7 +206,7 @@ result<void> cluster_plan::take(cluster_config next) {
 result<std::vector<std::string>> cluster_plan::changes(schema::Config::Reader next) const {
   auto made = laid_out(next, here_);
   if (!made) return made.why();
-  std::vector<std::string> lines;
+  std::vector<std::string> lines, fixed;
   bool replaced = false;
   const std::string leader = fmt::format("hosts[{}]", layout_.hosts.front().name);
   if (made->hosts.front().name != layout_.hosts.front().name)
@@ -206,11 +216,13 @@ result<std::vector<std::string>> cluster_plan::changes(schema::Config::Reader ne
         leader);
   for (const auto& d : differences(flattened(config()), flattened(next))) {
     if (is_fixed(d.key) || d.key == leader + ".address" || d.key == leader + ".port")
-      return fail("{}; this can't change while the cluster runs: lethe down, then lethe up",
-                  d.line);
+      fixed.push_back(d.line);
     replaced = replaced || !is_outside_engines(d.key);
     lines.push_back(d.line);
   }
+  if (!fixed.empty())
+    return fail("{}; this can't change while the cluster runs: lethe down, then lethe up",
+                fmt::join(fixed, "; "));
   if (replaced)
     lines.push_back("every engine is replaced: its successor is ready before it leaves");
   return lines;

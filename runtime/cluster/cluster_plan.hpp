@@ -53,4 +53,8 @@ class cluster_plan {
   std::optional<std::vector<engine_place>> kept_;
 };
 
+/// What differs between two files, a line each, by the names that files have for it.
+std::vector<std::string> config_differences(schema::Config::Reader old,
+                                            schema::Config::Reader next);
+
 }  // namespace lethe

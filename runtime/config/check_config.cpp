@@ -129,6 +129,16 @@ void check_memory(checked_config& c) {
   }
 }
 
+/// A service's host matters for its certificate only.
+void place_service(checked_config& c) {
+  auto hosts = c.config.get().getHosts();
+  c.layout.hosts = {{.name = "local", .address = "127.0.0.1"}};
+  if (hosts.size() > 1) return c.config.refuse("hosts", "a service runs on one host");
+  if (hosts.size() == 0) return;
+  c.layout.hosts.front().name = hosts[0].getName().cStr();
+  c.layout.hosts.front().address = hosts[0].getAddress().cStr();
+}
+
 }  // namespace
 
 checked_config check_config(const std::filesystem::path& file, const machine& here) {
@@ -136,7 +146,7 @@ checked_config check_config(const std::filesystem::path& file, const machine& he
   if (!c.good()) return c;
   check_services(c.config);
   if (c.is_service() || !c.good()) {
-    c.layout.hosts = {{.name = "local", .address = "127.0.0.1"}};
+    place_service(c);
     return c;
   }
   check_listeners(c.config);

@@ -67,9 +67,12 @@ void check_gateway(cluster_config& config) {
     config.refuse("gateway.issuer_name", "must have 1 to 255 bytes, as [issuer] name has");
   std::string_view origin =
       g.getOrigin().size() ? g.getOrigin().cStr() : config.get().getName().cStr();
+  constexpr const char* word_form =
+      "names the log: 1 to 200 printable characters, no blank and no '+'";
   if (!is_word(origin))
-    config.refuse(g.getOrigin().size() ? "gateway.origin" : "name",
-                  "names the log: 1 to 200 printable characters, no blank and no '+'");
+    config.refuse(g.getOrigin().size() ? "gateway.origin" : "name", "{}", word_form);
+  if (g.getLog().size() && !is_word(g.getLog().cStr()))
+    config.refuse("gateway.log", "{}", word_form);
   if (g.getGraceS() > g.getEpochS())
     config.refuse("gateway.grace_s", "is above epoch_s ({}): keys live one epoch and grace",
                   g.getEpochS());

@@ -153,7 +153,8 @@ void client_connection::came(size_t bytes) {
 void client_connection::at_end() {
   if (stage_ == stage::body && head_.frame == body_frame::until_close) return whole();
   if (stage_ == stage::body) return give_up(broke("its answer was cut off"));
-  if (stage_ == stage::head) return give_up(broke("it closed the connection and did not answer"));
+  if (stage_ == stage::head)
+    return give_up(unanswered("it closed the connection and did not answer"));
   close_now();
 }
 
@@ -269,13 +270,20 @@ void client_connection::close_now() {
 
 error client_connection::broke(const char* what) const { return fail("{}: {}", to_.text(), what); }
 
+/// So a port for TLS treats whoever speaks in the clear.
+error client_connection::unanswered(const char* what) const {
+  if (to_.tls) return broke(what);
+  return fail("{}: {}; where TLS is spoken the URL begins with https", to_.text(), what);
+}
+
 void client_connection::taskFailed(kj::Exception&& e) {
   if (stage_ == stage::connecting) {
     // What KJ says here is the system's or OpenSSL's word, and nothing of the call.
     return give_up(fail("{}: no connection{}: {}", to_.text(), to_.tls ? " with TLS" : "",
                         e.getDescription().cStr()));
   }
-  give_up(broke("the connection broke"));
+  give_up(stage_ == stage::head ? unanswered("the connection broke")
+                                : broke("the connection broke"));
 }
 
 void client_connection::tick() {

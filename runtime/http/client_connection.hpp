@@ -70,6 +70,7 @@ class client_connection final : private kj::TaskSet::ErrorHandler {
   void close_now();
   void taskFailed(kj::Exception&& e) override;
   error broke(const char* what) const;
+  error unanswered(const char* what) const;
   std::string_view input() const { return {buffer_.get() + from_, to_end_ - from_}; }
   kj::TimePoint after(uint32_t ms) const { return s_.timer.now() + ms * kj::MILLISECONDS; }
 

@@ -45,9 +45,9 @@ struct signers {
 };
 
 result<signers> keep_signers(const publish_setup& setup) {
-  auto log = keep_note_key(setup.folder / "log.key", setup.origin, note_algorithm::ed25519);
+  auto log = keep_note_key(setup.folder / "log.key", setup.log, note_algorithm::ed25519);
   if (!log) return log.why();
-  auto own = keep_note_key(setup.folder / "witness.key", setup.origin + "-witness",
+  auto own = keep_note_key(setup.folder / "witness.key", setup.log + "-witness",
                            note_algorithm::cosignature);
   if (!own) return own.why();
   return signers{*std::move(log), *std::move(own)};
@@ -130,7 +130,7 @@ result<void> publisher::read_last() {
       policy_.classes = logged->classes;
   }
   // A crash may have come between a head and its cosignature.
-  const auto* seen = witness_.last(setup_.origin);
+  const auto* seen = witness_.last(setup_.log);
   if (log_.head().head.size == 0) return {};
   if (log_.published() && log_.published()->head == log_.head().head) return {};
   uint64_t both = std::min(seen ? seen->size : 0, log_.head().head.size);

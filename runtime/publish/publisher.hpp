@@ -16,8 +16,10 @@ inline constexpr size_t roster_bytes_max = size_t{4} << 20;
 
 struct publish_setup {
   std::filesystem::path folder;
-  std::string origin;  // the log's name, and the challenge's
+  std::string log;     // its name
+  std::string origin;  // in the challenge; gateways that take each other's tokens have the same
   std::string issuer;  // the name in the challenge
+  uint32_t candidates = 1;  // nodes that a request is sealed to
   uint32_t minimum_nodes = 1;
   uint32_t candidates = 1;  // nodes that one seal is for
   uint32_t batch = 64;      // tokens of a purchase

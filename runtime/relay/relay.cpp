@@ -34,6 +34,13 @@ std::optional<refusal> refusal_of(const http_head& head) {
 
 struct relay_counts {
   std::atomic<uint64_t> exchanges{0}, open{0}, refused{0}, failed{0};
+
+  void say(std::string text) {
+    std::lock_guard guard(lock);
+    trouble = std::move(text);
+  }
+  std::mutex lock;
+  std::string trouble;  // with the gateway
 };
 
 /// The way back of one exchange: what the gateway says goes to the client, until that has left.
@@ -56,6 +63,7 @@ class way_back final : public http_call_watcher {
     for (auto name : {"Incremental", "Cache-Control"})
       if (auto value = head.field(name); !value.empty()) answer.fields.emplace_back(name, value);
     begun_ = true;
+    counts_.say({});
     with_server([&](http_server& s) { s.begin(id_, std::move(answer)); });
   }
   void came(uint64_t, std::string_view piece) override {
@@ -68,6 +76,7 @@ class way_back final : public http_call_watcher {
     with_server([&](http_server& s) {
       if (how) return s.end(id_);
       ++counts_.failed;
+      counts_.say("the gateway: " + how.why().text);
       if (begun_) return s.cut(id_);
       s.answer(id_, {.status = 502, .content_type = "text/plain", .fields = for_browsers_},
                "the gateway did not answer");
@@ -116,7 +125,7 @@ class relay::desk final : public http_handler {
     return {};
   }
   http_server& server() const { return *server_; }
-  const relay_counts& counts() const { return counts_; }
+  relay_counts& counts() { return counts_; }
 
   void arrived(http_server& from, http_request r) override {
     if (r.head.path == "/" && r.head.query.empty())
@@ -196,6 +205,12 @@ const std::vector<http_listener>& relay::bound() const { return desk_->server().
 relay_numbers relay::numbers() const {
   const auto& c = desk_->counts();
   return {.exchanges = c.exchanges, .open = c.open, .refused = c.refused, .failed = c.failed};
+}
+
+std::string relay::trouble() const {
+  auto& c = desk_->counts();
+  std::lock_guard guard(c.lock);
+  return c.trouble;
 }
 
 void relay::stop_accepting() { desk_->server().stop_accepting(); }

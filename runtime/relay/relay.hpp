@@ -42,6 +42,8 @@ class relay {
 
   const std::vector<http_listener>& bound() const;
   relay_numbers numbers() const;
+  /// Why the gateway was not reached the last time, if it wasn't; nothing of who asked.
+  std::string trouble() const;
   /// No new exchanges; those that began go on.
   void stop_accepting();
 

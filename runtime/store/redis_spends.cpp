@@ -12,10 +12,13 @@ namespace lethe {
 namespace {
 
 // One hash a key: nonce -> outcome (a byte, 0 while open) ‖ change digest (32) ‖, while open, the
-// mark (16) of who spent it. One set a gateway: the key ids and nonces that it has open.
+// mark (16) of who spent it. One set a gateway: the key ids and nonces that it has open. One set of
+// all: the keys that are retired, of which another gateway may not have heard yet.
 
 /// A spend that is asked once more because its answer was lost finds its own mark: it is fresh.
+/// Tokens of a key whose hash was dropped count as spent.
 constexpr const char* spend_script = R"lua(
+if redis.call('SISMEMBER', KEYS[3], ARGV[4]) == 1 then return 0 end
 local row = redis.call('HGET', KEYS[1], ARGV[1])
 if row then return row == ARGV[2] and 1 or 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
@@ -31,6 +34,7 @@ if not row or row:byte(1) ~= 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. row:sub(2, 33))
 return 1)lua";
 
+constexpr const char* retired_set = "lethe:retired";
 constexpr size_t digest_bytes = 32, mark_bytes = 16;
 constexpr int tries_max = 4;
 constexpr std::chrono::milliseconds first_pause{50};  // doubled with each try
@@ -91,10 +95,15 @@ class redis_spends final : public spend_ledger {
   }
 
   result<change_state> state(const token_id& token) override {
-    auto row = ask({"HGET", hash_key(token.key_id), text_of(token.nonce)});
-    if (!row) return row.why();
-    if (row->nil()) return change_state{};
-    const bytes_view b = as_bytes(row->text());
+    const redis_command both[] = {{"HGET", hash_key(token.key_id), text_of(token.nonce)},
+                                  {"SISMEMBER", retired_set, text_of(token.key_id)}};
+    auto replies = ask_again(both);
+    if (!replies) return replies.why();
+    const redis_reply& row = (*replies)[0];
+    if (row.nil() && (*replies)[1].number() == 1)
+      return change_state{change_state::what::delivered};  // nothing is due any more
+    if (row.nil()) return change_state{};
+    const bytes_view b = as_bytes(row.text());
     if (b.size() < 1 + digest_bytes) return fail("{}: a row is damaged", place_.name());
     if (b[0] == std::byte{0}) return change_state{change_state::what::open};
     if (b[0] == std::byte(outcome::delivered)) return change_state{change_state::what::delivered};
@@ -111,8 +120,10 @@ class redis_spends final : public spend_ledger {
 
   /// All at once: Redis frees them on a thread of its own.
   result<bool> drop_some(const hash32& key_id) override {
-    auto reply = ask({"UNLINK", hash_key(key_id)});
-    if (!reply) return reply.why();
+    const redis_command both[] = {{"SADD", retired_set, text_of(key_id)},
+                                  {"UNLINK", hash_key(key_id)}};
+    auto replies = ask_again(both);
+    if (!replies) return replies.why();
     return false;
   }
 
@@ -123,17 +134,20 @@ class redis_spends final : public spend_ledger {
     std::string row;
   };
 
+  static constexpr size_t row_at = 7;  // in what follows
   redis_command spend(const spend_entry& s) {
     std::array<std::byte, mark_bytes> mark;
     fill_random(mark);
     return {"EVAL",
             spend_script,
-            "2",
+            "3",
             hash_key(s.token.key_id),
             open_set_,
+            retired_set,
             text_of(s.token.nonce),
             std::string(1, '\0') + text_of(s.change_digest) + text_of(mark),
-            member_of(s.token)};
+            member_of(s.token),
+            text_of(s.token.key_id)};
   }
   redis_command settle(const settlement& s, std::string only) {
     return {"EVAL",
@@ -148,7 +162,7 @@ class redis_spends final : public spend_ledger {
   }
   void remember_unsure(std::span<const spend_entry> spends, std::span<redis_command> asked) {
     for (size_t i = 0; i < spends.size() && unsure_.size() < limits::spends_unsure_max; ++i)
-      unsure_.push_back({spends[i].token, std::move(asked[i][6])});
+      unsure_.push_back({spends[i].token, std::move(asked[i][row_at])});
   }
 
   result<redis_reply> ask(redis_command command) {

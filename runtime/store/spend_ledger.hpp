@@ -55,6 +55,7 @@ class spend_ledger {
   /// Of one key. SQLite's reads through them all.
   virtual result<uint64_t> count(const hash32& key_id) = 0;
   /// Removes some of a key's tokens, so that spends needn't wait for all. True if there are more.
+  /// Where gateways share a ledger all of the key count as spent from then on.
   virtual result<bool> drop_some(const hash32& key_id) = 0;
 };
 

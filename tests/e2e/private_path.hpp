@@ -20,25 +20,31 @@ class PrivatePath : public testing::Test {
     issuer_.emplace(issuer_config("127.0.0.1:0"));
     ASSERT_TRUE(issuer_->tells("ready")) << issuer_->errors();
     issuer_port_ = reached(issuer_->port("issuer"), before_issuer_);
+    before_gateway();
     start_gateway();
     uint16_t gateway_port = reached(gateway_->port("gateway"), before_gateway_);
-    relay_.emplace(host_of{folder_.write("relay.toml",
-                                         "name = \"relay\"\n[relay]\nlisten = \"127.0.0.1:0\"\n"
-                                         "gateway = \"http://127.0.0.1:" +
-                                             std::to_string(gateway_port) + "/\"\n"),
-                           "local"});
+    relay_.emplace(host_of{folder_.write("relay.toml", relay_config(gateway_port)), "local"});
     ASSERT_TRUE(relay_->tells("ready")) << relay_->errors();
     uint16_t relay_port = reached(relay_->port("relay"), before_relay_);
     auto added = run_lethe({"account", "add", issuer_->file, "ann", "--quota", "512", "--out",
                             folder_ / "account.secret"});
     ASSERT_EQ(added.exit_code, 0) << added.err;
-    auto trust = run_lethe({"keys", "public", gateway_file_, "--relay",
-                            "http://127.0.0.1:" + std::to_string(relay_port)});
-    ASSERT_EQ(trust.exit_code, 0) << trust.err;
-    trust_ = folder_.write("client.toml", trust.out);
+    trust_ = trust_for(gateway_file_, relay_port, "client.toml");
     ASSERT_TRUE(roster_is_out());
   }
 
+  /// The issuer is there.
+  virtual void before_gateway() {}
+  std::string url_of(uint16_t port) const { return http_ + "://127.0.0.1:" + std::to_string(port); }
+  std::string trust_for(const std::string& gateway_file, uint16_t relay_port,
+                        const std::string& name) const {
+    std::vector<std::string> words = {"keys", "public", gateway_file, "--relay",
+                                      url_of(relay_port)};
+    if (!authorities_.empty()) words.insert(words.end(), {"--authorities", authorities_});
+    auto trust = run_lethe(words);
+    EXPECT_EQ(trust.exit_code, 0) << trust.err;
+    return folder_.write(name, trust.out);
+  }
   /// Where others reach what listens there.
   uint16_t reached(uint16_t port, std::optional<tap>& before) const {
     return tapped_ ? before.emplace(port).port() : port;
@@ -46,14 +52,23 @@ class PrivatePath : public testing::Test {
   std::string issuer_config(const std::string& listen) const {
     return "name = \"issuer\"\n[issuer]\nlisten = \"" + listen +
            "\"\nfolder = \"issuer\"\nsecret = \"gateway.secret\"\nbatch = " +
-           std::to_string(batch_) + "\n";
+           std::to_string(batch_) + "\n" + certificate_;
   }
-  std::string gateway_config(const std::string& listen) const {
-    return "name = \"private\"\n[model]\npath = \"" + std::string(places::source) +
-           "/models/ember\"\n[batching]\nkv_memory = \"32 MiB\"\n[gateway]\nlisten = \"" + listen +
-           "\"\nfolder = \"gateway\"\nissuer = \"http://127.0.0.1:" + std::to_string(issuer_port_) +
-           "\"\nissuer_secret = \"" + (issuer_->folder() / "gateway.secret") +
-           "\"\ntoken_batch = " + std::to_string(batch_) + "\n";
+  std::string relay_config(uint16_t gateway_port) const {
+    return "name = \"relay\"\n[relay]\nlisten = \"127.0.0.1:0\"\ngateway = \"" +
+           url_of(gateway_port) + "/\"\n" + authorities("authorities") + certificate_;
+  }
+  std::string authorities(const std::string& key) const {
+    return authorities_.empty() ? "" : key + " = \"" + authorities_ + "\"\n";
+  }
+  std::string gateway_config(const std::string& listen, const std::string& name = "private",
+                             const std::string& folder = "gateway") const {
+    return "name = \"" + name + "\"\n[model]\npath = \"" + std::string(places::source) +
+           "/models/ember\"\n[batching]\nkv_memory = \"32 MiB\"\n" + batching_ +
+           "[gateway]\nlisten = \"" + listen + "\"\nfolder = \"" + folder + "\"\nissuer = \"" +
+           url_of(issuer_port_) + "\"\nissuer_secret = \"" +
+           (issuer_->folder() / "gateway.secret") + "\"\ntoken_batch = " + std::to_string(batch_) +
+           "\n" + authorities("issuer_authorities") + certificate_ + gateway_more_;
   }
   void start_gateway(const std::string& listen = "127.0.0.1:0") {
     gateway_file_ = folder_.write("gateway.toml", gateway_config(listen));
@@ -92,6 +107,9 @@ class PrivatePath : public testing::Test {
 
   bool tapped_ = true;
   unsigned batch_ = 64;  // tokens of one purchase
+  std::string http_ = "http", certificate_, authorities_;
+  std::string batching_;
+  std::string gateway_more_;  // the rest of its file, from [gateway] on
   scratch_folder folder_;
   std::optional<running_cluster> issuer_, gateway_, relay_;
   std::optional<tap> before_issuer_, before_gateway_, before_relay_;

@@ -315,6 +315,39 @@ TEST_F(ClientCall, RefusesAnAnswerOfANodeThatWasNotAsked) {
   EXPECT_TRUE(got.body.empty());
 }
 
+TEST(ClientCallOfTwo, EitherMayAnswerAndTheReceiptIsItsOwn) {
+  fake_cluster cluster(3, [](log_policy& p) { p.candidates = 2; });
+  cluster.accepts.candidates_max = 2;
+  client_home home{cluster};
+  auto client = private_client::start(
+      home.file(),
+      {.now_s = [&] { return cluster.now_s; }, .on_a_timer = false, .redraw_wait_ms = 0});
+  ASSERT_TRUE(client) << client.end.why.text;
+  ASSERT_TRUE((*client)->buy());
+  for (size_t who : {0, 1}) {
+    cluster.answers = who;
+    kept_answer got;
+    std::string said;
+    auto ask = [&](std::string_view body) {
+      return (*client)->call({.path = "/v1/chat/completions",
+                              .body = body,
+                              .sink = got,
+                              .observer = [&](const check_step& s) { said += s.detail + "\n"; }});
+    };
+    cluster.cheat.node_not_asked = true;
+    auto lied = ask(who ? "{\"a\":1}" : "{\"b\":1}");
+    EXPECT_EQ(lied.fault, call_fault::answer) << "of neither of them";
+    EXPECT_FALSE(lied.proof);
+    cluster.cheat.node_not_asked = false;
+    auto answer = ask("{}");
+    ASSERT_TRUE(answer) << answer.why.text;
+    EXPECT_TRUE(answer.proof);
+    EXPECT_EQ(answer.draws, 1u);
+    EXPECT_NE(said.find("k = 2 promises no more"), said.npos) << said;
+    EXPECT_NE(said.find("2 nodes each"), said.npos) << said;
+  }
+}
+
 TEST_F(ClientCall, RefusesAnAnswerThatIsCutOff) {
   cluster.cheat.cut_sealed = true;
   EXPECT_TRUE(refused_at(call(), call_fault::answer, "receipt", "sealed"));

@@ -87,11 +87,13 @@ class fake_cluster final : public http_handler {
                       .issuer = url(),
                       .issuer_name = cluster_challenge.issuer,
                       .evidence = evidence,
-                      .policy = {.name = "embedded"}}
+                      .policy = accepts}
         .toml();
   }
 
   // What a test changes, between calls of the client.
+  policy_bounds accepts{.name = "embedded"};
+  size_t answers = 0;  // which of the nodes that were drawn
   uint64_t now_s = t0;
   free_log log;
   cheating cheat;
@@ -265,7 +267,7 @@ class fake_cluster final : public http_handler {
     ASSERT_TRUE(message) << message.why().text;
     const node_key* node = nullptr;
     for (const auto& k : keys_of_nodes_)
-      if (k.published().id == message->entries[0].node_id) node = &k;
+      if (k.published().id == message->entries[answers].node_id) node = &k;
     std::optional<inner_problem> bad;
     if (!node)
       bad = inner_problem{404, "no such node", change_word::due};

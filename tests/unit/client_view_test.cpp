@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "runtime/crypto/big_endian.hpp"
 #include "runtime/http/http_client.hpp"
 #include "runtime/http/listen.hpp"
 #include "tests/unit/client_cluster.hpp"
@@ -43,6 +44,10 @@ struct viewer {
 }
 
 struct ClientView : ::testing::Test {
+  fs::path beside_wallet(const char* ending) const {
+    const auto id = load_be<uint64_t>(log_signer().key().public_key().data());
+    return home.folder / fmt::format("wallet.{:016x}{}", id, ending).c_str();
+  }
   fake_cluster cluster;
   client_home home{cluster};
   viewer v{cluster, home};
@@ -163,7 +168,7 @@ TEST_F(ClientView, StopsForGoodAtAForkAndKeepsTheEvidence) {
   EXPECT_TRUE(refused_as(v.look(), call_fault::trust, "log: fork"));
   EXPECT_TRUE(refused_as(v.look(), call_fault::trust, "evidence that this log told two stories"));
   EXPECT_FALSE(v.view->at(cluster.now_s));
-  EXPECT_TRUE(fs::exists(home.folder / "wallet.evidence"));
+  EXPECT_TRUE(fs::exists(beside_wallet(".evidence")));
   EXPECT_FALSE(cluster_view::open(v.trust, v.channel));
 }
 
@@ -174,15 +179,15 @@ TEST_F(ClientView, RemembersTheHeadThatAnEarlierProcessSaw) {
   v.open();
   EXPECT_TRUE(refused_as(v.look(), call_fault::trust, "log: fork"));
   // Without that memory nobody would notice.
-  fs::remove(home.folder / "wallet.evidence");
-  fs::remove(home.folder / "wallet.log");
+  fs::remove(beside_wallet(".evidence"));
+  fs::remove(beside_wallet(".log"));
   v.open();
   EXPECT_TRUE(v.look());
 }
 
 TEST_F(ClientView, RefusesAMemoryThatIsDamagedAtEveryByte) {
   ASSERT_TRUE(v.look());
-  const auto file = home.folder / "wallet.log";
+  const auto file = beside_wallet(".log");
   const bytes good = file_bytes(file);
   ASSERT_TRUE(view_memory::from_bytes(good));
   for (size_t size = 14; size < good.size(); ++size)

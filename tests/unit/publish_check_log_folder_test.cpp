@@ -16,7 +16,8 @@ using namespace test;
 class LogFolder : public testing::Test {
  protected:
   void SetUp() override {
-    auto made = publisher::open({.folder = folder(), .origin = "origin", .issuer = "issuer"});
+    auto made = publisher::open(
+        {.folder = folder(), .log = "origin", .origin = "origin", .issuer = "issuer"});
     ASSERT_TRUE(made) << made.why().text;
     from_ = *std::move(made);
     static const token_directory directory = [] {

@@ -19,8 +19,11 @@ class OutsideWitnesses : public testing::Test {
     for (uint32_t n : {0, 1}) open_witness(n);
   }
   std::unique_ptr<publisher> open() {
-    auto made = publisher::open(
-        {.folder = here_ / "gateway", .origin = "origin", .issuer = "issuer", .witnessed = true});
+    auto made = publisher::open({.folder = here_ / "gateway",
+                                 .log = "origin",
+                                 .origin = "origin",
+                                 .issuer = "issuer",
+                                 .witnessed = true});
     EXPECT_TRUE(made) << made.why().text;
     return *std::move(made);
   }

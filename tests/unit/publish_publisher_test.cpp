@@ -28,7 +28,8 @@ token_directory directory() {
 class Publisher : public testing::Test {
  protected:
   result<std::unique_ptr<publisher>> open(const std::string& origin = "origin") {
-    return publisher::open({.folder = folder_ / "gateway", .origin = origin, .issuer = "issuer"});
+    return publisher::open(
+        {.folder = folder_ / "gateway", .log = origin, .origin = origin, .issuer = "issuer"});
   }
   /// A publisher whose first roster is out.
   std::unique_ptr<publisher> ready(size_t count = 2) {

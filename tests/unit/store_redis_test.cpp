@@ -74,7 +74,20 @@ TEST_F(StoreRedis, ChangeIsDueUnlessTheAnswerWasDelivered) {
   }
   EXPECT_TRUE(drop_now(*store, 0));
   EXPECT_EQ(*count_of(*store, 0), 0u);
-  EXPECT_TRUE(is(change_of(*store, token_of(1)), what::none));
+  EXPECT_TRUE(is(change_of(*store, token_of(1)), what::delivered));
+}
+
+/// Another gateway may hear of the issuer's directory a minute later.
+TEST_F(StoreRedis, TokensOfARetiredKeyAreSpentAtNoGateway) {
+  redis_server server;
+  auto one = open_redis(server.url(), "one"), two = open_redis(server.url(), "two");
+  ASSERT_TRUE(is_fresh(spend_now(*one, token_of(1), digest_of(1))));
+  ASSERT_TRUE(drop_now(*one, 0));
+  EXPECT_TRUE(is_spent_before(spend_now(*two, token_of(1), digest_of(1))));
+  EXPECT_TRUE(is_spent_before(spend_now(*two, token_of(2), digest_of(2))));
+  EXPECT_TRUE(is(change_of(*two, token_of(2)), what::delivered));
+  EXPECT_TRUE(is_fresh(spend_now(*two, token_of(2, 9), digest_of(2)))) << "of another key";
+  EXPECT_EQ(*count_of(*two, 0), 0u);
 }
 
 TEST_F(StoreRedis, WhatAGatewayLeftOpenIsDueWhenItIsBack) {
