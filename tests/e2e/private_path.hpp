@@ -44,16 +44,18 @@ class PrivatePath : public testing::Test {
     return tapped_ ? before.emplace(port).port() : port;
   }
   std::string issuer_config(const std::string& listen) const {
-    return "name = \"issuer\"\n[issuer]\nlisten = \"" + listen +
-           "\"\nfolder = \"issuer\"\nsecret = \"gateway.secret\"\nbatch = " +
-           std::to_string(batch_) + "\n";
+    return "name = \"issuer\"\n[issuer]\nlisten = \"" + listen + "\"\nfolder = \"" + issuer_disk_ +
+           "issuer\"\nsecret = \"" + issuer_disk_ +
+           "gateway.secret\"\nbatch = " + std::to_string(batch_) + "\n";
   }
   std::string gateway_config(const std::string& listen) const {
     return "name = \"private\"\n[model]\npath = \"" + std::string(places::source) +
            "/models/ember\"\n[batching]\nkv_memory = \"32 MiB\"\n[gateway]\nlisten = \"" + listen +
-           "\"\nfolder = \"gateway\"\nissuer = \"http://127.0.0.1:" + std::to_string(issuer_port_) +
-           "\"\nissuer_secret = \"" + (issuer_->folder() / "gateway.secret") +
-           "\"\ntoken_batch = " + std::to_string(batch_) + "\n";
+           "\"\nfolder = \"" + gateway_disk_ +
+           "gateway\"\nissuer = \"http://127.0.0.1:" + std::to_string(issuer_port_) +
+           "\"\nissuer_secret = \"" +
+           (issuer_disk_.empty() ? issuer_->folder() / "" : issuer_disk_) +
+           "gateway.secret\"\ntoken_batch = " + std::to_string(batch_) + "\n";
   }
   void start_gateway(const std::string& listen = "127.0.0.1:0") {
     gateway_file_ = folder_.write("gateway.toml", gateway_config(listen));
@@ -91,7 +93,8 @@ class PrivatePath : public testing::Test {
   }
 
   bool tapped_ = true;
-  unsigned batch_ = 64;  // tokens of one purchase
+  unsigned batch_ = 64;                     // tokens of one purchase
+  std::string issuer_disk_, gateway_disk_;  // where their folders lie; none: beside their files
   scratch_folder folder_;
   std::optional<running_cluster> issuer_, gateway_, relay_;
   std::optional<tap> before_issuer_, before_gateway_, before_relay_;
