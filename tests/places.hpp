@@ -10,5 +10,6 @@ extern const char vectors[];    // published test data, unless LETHE_VECTORS say
 extern const char kernel_objects[];
 extern const char program[];  // lethe itself
 extern const char throws_library[];
+extern const char disk_library[];
 
 }  // namespace lethe::places

@@ -135,7 +135,8 @@ class gateway_state {
   uint64_t rotate_at_s_ = 0, ask_issuer_at_s_ = 0, cosign_at_s_ = 0;
   std::vector<token_key> token_keys_;  // redeemable: the current one first
   token_directory token_keys_seen_;    // that they are of
-  std::string note_;                   // what is amiss
+  bool issuer_heard_ = false, rosters_wanted_ = false;
+  std::string note_;  // what is amiss
   std::optional<outside_witnesses> witnesses_;
   std::unordered_map<uint64_t, std::unique_ptr<exchange>> exchanges_;  // by HTTP's id
   std::unordered_map<uint64_t, uint64_t> http_of_;                     // by request

@@ -32,12 +32,13 @@ void gateway_state::turn_keys(uint64_t now_s) {
 }
 
 void gateway_state::ask_issuer() {
-  ask_issuer_at_s_ = setup_.now_s() + (token_keys_.empty() ? ask_soon_s : ask_again_s);
+  ask_issuer_at_s_ = setup_.now_s() + (issuer_heard_ ? ask_again_s : ask_soon_s);
   http_call call{.to = setup_.issuer.origin, .path = std::string(token_directory_path)};
   ask_whole(*setup_.client, std::move(call), [this, queue = setup_.queue](result<http_whole> how) {
     queue->post([this, how = std::move(how)] { issuer_said(how); });
   });
-  if (token_keys_.empty() && setup_.publish->issuer()) want_rosters();  // what was logged will do
+  // What was logged will do: the last roster is of engines that are gone.
+  if (!rosters_wanted_ && setup_.publish->issuer()) want_rosters();
 }
 
 void gateway_state::issuer_said(const result<http_whole>& how) {
@@ -58,6 +59,7 @@ void gateway_state::issuer_said(const result<http_whole>& how) {
     return;
   }
   if (note_.starts_with("the issuer")) note_.clear();
+  issuer_heard_ = true;
   drop_retired(before);
   want_rosters();
 }
@@ -94,6 +96,7 @@ void gateway_state::turn_token_keys(uint64_t now_s) {
 void gateway_state::want_rosters() {
   turn_token_keys(setup_.now_s());
   if (token_keys_.empty()) return;
+  rosters_wanted_ = true;
   const auto& keys = setup_.publish->issuer()->keys;
   self_->send(directory_, clerk_.write<schema::TokenKeys>(0, [&](schema::TokenKeys::Builder b) {
     auto list = b.initKeys(uint32_t(keys.size()));

@@ -1,6 +1,7 @@
 #include "runtime/base/durable_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,6 +45,20 @@ result<void> write_durable(const fs::path& path, bytes_view bytes, mode_t mode) 
     return why;
   }
   return sync_folder(path.parent_path());
+}
+
+result<void> make_folder(const fs::path& folder, mode_t mode) {
+  if (folder.empty()) return {};
+  const fs::path whole = fs::absolute(folder);
+  const fs::path at = whole.has_filename() ? whole : whole.parent_path(), above = at.parent_path();
+  if (above == at) return {};
+  if (auto ok = make_folder(above); !ok) return ok;
+  const bool made = ::mkdir(at.c_str(), mode) == 0;
+  std::error_code ignored;
+  if (!made && !(errno == EEXIST && fs::is_directory(at, ignored))) return cannot(at, "make");
+  auto lasts = sync_folder(above);
+  // One that is there, in a folder that we may not read, was not ours to make.
+  return made ? lasts : result<void>();
 }
 
 result<void> sync_folder(const fs::path& folder) {

@@ -14,6 +14,10 @@ namespace lethe {
 /// writer at a time; what a crash leaves there is replaced by the next write.
 result<void> write_durable(const std::filesystem::path& path, bytes_view bytes, mode_t mode = 0644);
 
+/// Makes a folder, and those above it, if it is missing; and makes their names last, also should
+/// an earlier process have died before it did.
+result<void> make_folder(const std::filesystem::path& folder, mode_t mode = 0755);
+
 /// Makes names that appeared in a folder, or left it, last.
 result<void> sync_folder(const std::filesystem::path& folder);
 

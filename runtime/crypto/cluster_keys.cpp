@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/base/durable_file.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/base/wipe.hpp"
 #include "runtime/crypto/certificate.hpp"
@@ -80,9 +81,8 @@ result<identity> authority_in(const fs::path& folder, const std::string& cluster
 
 result<key_report> make_cluster_keys(const fs::path& folder, const std::string& cluster,
                                      const std::vector<named_host>& hosts, uint32_t days) {
+  if (auto ok = make_folder(folder); !ok) return ok.why();
   std::error_code wrong;
-  fs::create_directories(folder, wrong);
-  if (wrong) return fail("{}: cannot make the folder: {}", folder.string(), wrong.message());
   fs::permissions(folder, fs::perms::owner_all, wrong);
   key_report report;
   auto authority = authority_in(folder, cluster, days, report);
@@ -98,6 +98,7 @@ result<key_report> make_cluster_keys(const fs::path& folder, const std::string& 
     if (!made) return made.why();
     if (auto ok = write_identity(folder, host.name, *made, report); !ok) return ok.why();
   }
+  if (auto ok = sync_folder(folder); !ok) return ok.why();
   return report;
 }
 

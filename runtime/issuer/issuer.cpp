@@ -1,14 +1,12 @@
 #include "runtime/issuer/issuer.hpp"
 
 #include <openssl/crypto.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 
+#include "runtime/base/durable_file.hpp"
 #include "runtime/crypto/random.hpp"
 #include "runtime/http/request_crew.hpp"
 #include "runtime/issuer/epoch_turns.hpp"
@@ -50,13 +48,6 @@ bool same_secret(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-result<void> make_folder(const fs::path& folder) {
-  std::error_code ignored;
-  fs::create_directories(folder.parent_path(), ignored);
-  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  return fail("{}: cannot be made: {}", folder.string(), std::strerror(errno));
-}
-
 /// 32 random bytes as a line of hex digits.
 result<secret_bytes> make_secret() {
   constexpr std::string_view digits = "0123456789abcdef";
@@ -73,8 +64,7 @@ result<secret_bytes> make_secret() {
 /// The first line of the file.
 result<secret_bytes> keep_secret(const fs::path& path) {
   constexpr key_length length{limits::shared_secret_bytes_min, limits::shared_secret_bytes_max};
-  std::error_code ignored;
-  fs::create_directories(path.parent_path(), ignored);
+  if (auto ok = make_folder(path.parent_path()); !ok) return ok.why();
   auto kept = keep_key(path, length, make_secret);
   if (!kept) return kept.why();
   auto line = kept->text().substr(0, kept->text().find('\n'));
@@ -91,7 +81,7 @@ struct issuer_counts {
 }  // namespace
 
 result<std::unique_ptr<account_store>> open_accounts(const fs::path& folder) {
-  if (auto made = make_folder(folder); !made) return made.why();
+  if (auto made = make_folder(folder, 0700); !made) return made.why();
   return account_store::open({folder / "accounts.db"});
 }
 
@@ -176,7 +166,7 @@ result<void> issuer::house::open() {
 
 /// Changed tokens come first: that file is one process's alone, and so is the folder then.
 result<void> issuer::house::open_stores() {
-  if (auto made = make_folder(config_.folder); !made) return made.why();
+  if (auto made = make_folder(config_.folder, 0700); !made) return made.why();
   auto changes = change_store::open({config_.folder / "changed.db"});
   if (!changes) return fail("the issuer's folder: {}", changes.why().text);
   changes_ = *std::move(changes);

@@ -31,8 +31,7 @@ result<signed_head> read_note(const fs::path& path) {
 
 result<log_file> log_file::create(const fs::path& folder, note_signer signer) {
   std::error_code wrong;
-  fs::create_directories(folder, wrong);
-  if (auto ok = sync_folder(fs::absolute(folder).parent_path()); !ok) return ok.why();
+  if (auto ok = make_folder(folder); !ok) return ok.why();
   auto entries = locked_file::open(folder / "entries");
   if (!entries) return entries.why();
   log_file log(folder, std::move(signer), *std::move(entries));

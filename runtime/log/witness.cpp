@@ -57,8 +57,7 @@ result<witness> witness::open(const std::filesystem::path& folder, note_signer s
                               std::vector<note_key> logs) {
   if (signer.key().algorithm() != note_algorithm::cosignature)
     return fail("witness {}: its key must have algorithm 04", signer.key().name());
-  std::error_code wrong;
-  std::filesystem::create_directories(folder, wrong);
+  if (auto ok = make_folder(folder); !ok) return ok.why();
   auto lock = locked_file::open(folder / "lock");
   if (!lock) return lock.why();
   witness made(folder, std::move(signer), *std::move(lock));

@@ -56,9 +56,7 @@ result<signers> keep_signers(const publish_setup& setup) {
 }  // namespace
 
 result<public_note_keys> keep_public_keys(const publish_setup& setup) {
-  std::error_code failed;
-  std::filesystem::create_directories(setup.folder, failed);
-  if (failed) return fail("{}: {}", setup.folder.string(), failed.message());
+  if (auto ok = make_folder(setup.folder); !ok) return ok.why();
   auto kept = keep_signers(setup);
   if (!kept) return kept.why();
   return public_note_keys{kept->log.key(), kept->witness.key()};
@@ -85,11 +83,7 @@ publisher::publisher(publish_setup setup, log_file log, witness own, signing_key
       challenge_{setup_.issuer, {}, setup_.origin} {}
 
 result<std::unique_ptr<publisher>> publisher::open(const publish_setup& setup) {
-  std::error_code failed;
-  std::filesystem::create_directories(setup.folder / "log", failed);
-  std::filesystem::create_directories(setup.folder / "witness", failed);
-  std::filesystem::create_directories(setup.folder / "rosters", failed);
-  if (failed) return fail("{}: {}", setup.folder.string(), failed.message());
+  if (auto ok = make_folder(setup.folder / "rosters"); !ok) return ok.why();
   auto signers = keep_signers(setup);
   if (!signers) return signers.why();
   auto identity = keep_signing_key(setup.folder / "identity.key");

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "runtime/base/durable_file.hpp"
 #include "runtime/http/request_crew.hpp"
 #include "runtime/log/log_limits.hpp"
 #include "runtime/log/witness.hpp"
@@ -16,9 +17,7 @@ constexpr std::string_view ask_path = "/add-checkpoint";
 constexpr const char* plain = "text/plain; charset=utf-8";
 
 result<note_signer> keep_signer(const std::filesystem::path& folder, const std::string& name) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) return fail("{}: {}", folder.string(), failed.message());
+  if (auto ok = make_folder(folder); !ok) return ok.why();
   return keep_note_key(folder / "witness.key", name, note_algorithm::cosignature);
 }
 

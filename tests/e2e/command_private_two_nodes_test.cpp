@@ -41,7 +41,7 @@ class TwoNodes : public PrivatePath {
         "[health]\nlost_after_ms = 600000\nrestart_ms = 600000\nrestart_max_ms = 600000\n";
     PrivatePath::SetUp();
     if (HasFatalFailure()) return;
-    auto known = [&] { return run_lethe({"tokens", "count", trust_}).exit_code == 0; };
+    auto known = [&] { return run_lethe({"tokens", "claim", trust_}).exit_code == 0; };
     ASSERT_TRUE(eventually(known)) << "no roster of two nodes";
     buy();
   }

@@ -50,9 +50,9 @@ class PrivatePath : public testing::Test {
     return tapped_ ? before.emplace(port).port() : port;
   }
   std::string issuer_config(const std::string& listen) const {
-    return "name = \"issuer\"\n[issuer]\nlisten = \"" + listen +
-           "\"\nfolder = \"issuer\"\nsecret = \"gateway.secret\"\nbatch = " +
-           std::to_string(batch_) + "\n" + certificate_;
+    return "name = \"issuer\"\n[issuer]\nlisten = \"" + listen + "\"\nfolder = \"" + issuer_disk_ +
+           "issuer\"\nsecret = \"" + issuer_disk_ +
+           "gateway.secret\"\nbatch = " + std::to_string(batch_) + "\n" + certificate_;
   }
   std::string relay_config(uint16_t gateway_port) const {
     return "name = \"relay\"\n[relay]\nlisten = \"127.0.0.1:0\"\ngateway = \"" +
@@ -65,10 +65,11 @@ class PrivatePath : public testing::Test {
                              const std::string& folder = "gateway") const {
     return "name = \"" + name + "\"\n[model]\npath = \"" + std::string(places::source) +
            "/models/ember\"\n[batching]\nkv_memory = \"32 MiB\"\n" + batching_ +
-           "[gateway]\nlisten = \"" + listen + "\"\nfolder = \"" + folder + "\"\nissuer = \"" +
-           url_of(issuer_port_) + "\"\nissuer_secret = \"" +
-           (issuer_->folder() / "gateway.secret") + "\"\ntoken_batch = " + std::to_string(batch_) +
-           "\n" + authorities("issuer_authorities") + certificate_ + gateway_more_;
+           "[gateway]\nlisten = \"" + listen + "\"\nfolder = \"" + gateway_disk_ + folder +
+           "\"\nissuer = \"" + url_of(issuer_port_) + "\"\nissuer_secret = \"" +
+           (issuer_disk_.empty() ? issuer_->folder() / "" : issuer_disk_) +
+           "gateway.secret\"\ntoken_batch = " + std::to_string(batch_) + "\n" +
+           authorities("issuer_authorities") + certificate_ + gateway_more_;
   }
   void start_gateway(const std::string& listen = "127.0.0.1:0") {
     gateway_file_ = folder_.write("gateway.toml", gateway_config(listen));
@@ -109,7 +110,8 @@ class PrivatePath : public testing::Test {
   unsigned batch_ = 64;  // tokens of one purchase
   std::string http_ = "http", certificate_, authorities_;
   std::string batching_;
-  std::string gateway_more_;  // the rest of its file, from [gateway] on
+  std::string gateway_more_;                // the rest of its file, from [gateway] on
+  std::string issuer_disk_, gateway_disk_;  // where their folders lie; none: beside their files
   scratch_folder folder_;
   std::optional<running_cluster> issuer_, gateway_, relay_;
   std::optional<tap> before_issuer_, before_gateway_, before_relay_;

@@ -51,6 +51,19 @@ TEST_F(Files, AFailedWriteLeavesTheOldFile) {
   EXPECT_FALSE(sync_folder(here_ / "no folder"));
 }
 
+TEST_F(Files, AFolderIsMadeWithThoseAboveIt) {
+  const fs::path folder = here_ / "a" / "b";
+  for (const fs::path& same : {folder, folder, folder / "", folder / ".." / "b"})
+    EXPECT_TRUE(make_folder(same, 0700)) << same;
+  struct stat info {};
+  ASSERT_EQ(::stat(folder.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  EXPECT_TRUE(make_folder({}));
+  ASSERT_TRUE(write_durable(here_ / "file", as_bytes("x")));
+  EXPECT_FALSE(make_folder(here_ / "file"));
+  EXPECT_FALSE(make_folder(here_ / "file" / "below"));
+}
+
 TEST_F(Files, ALockedFileHasOneOwner) {
   const fs::path path = here_ / "lock";
   auto first = locked_file::open(path);
