@@ -21,8 +21,7 @@ struct publish_setup {
   std::string issuer;  // the name in the challenge
   uint32_t candidates = 1;  // nodes that a request is sealed to
   uint32_t minimum_nodes = 1;
-  uint32_t candidates = 1;  // nodes that one seal is for
-  uint32_t batch = 64;      // tokens of a purchase
+  uint32_t batch = 64;  // tokens of a purchase
   uint32_t epoch_s = 600, grace_s = 60;
   answer_shape shape = {};
   hash32 release{};  // digest of the program that the nodes run

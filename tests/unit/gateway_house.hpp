@@ -346,6 +346,7 @@ class gateway_house {
   void start() {
     system_ = std::make_unique<caf::actor_system>(system_config_);
     auto publish = publisher::open({.folder = folder / "gateway",
+                                    .log = a_challenge.origin,
                                     .origin = a_challenge.origin,
                                     .issuer = a_challenge.issuer,
                                     .candidates = with_.candidates});
