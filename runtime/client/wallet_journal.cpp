@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view magic = "lethe wallet journal 1\n";
 constexpr size_t page_bytes = 4096;
-constexpr size_t first_page = 2;
+constexpr size_t arrival_page = 2, first_page = 3;
 constexpr size_t pages_max = limits::wallet_journal_bytes / page_bytes;
 constexpr size_t head_bytes = 8 + 8 + 4 + aead_nonce_bytes;
 constexpr size_t frame_bytes = head_bytes + aead_tag_bytes;
@@ -71,44 +71,52 @@ error wallet_journal::older(const char* what, const std::string& name) const {
       name, what, name_, name_);
 }
 
-/// A file is written only once it was announced, and all commits before it stay until it is there.
-result<void> wallet_journal::check_announced(uint64_t newest, uint64_t base,
-                                             uint64_t reached) const {
-  if (newest < base) return older("journal", name_ + ".journal");
-  if (newest > base && newest != reached + 1) return older("wallet", name_);
-  return {};
+/// What the first pages say: the last file that was announced, and whether this one has come.
+result<wallet_journal::files_said> wallet_journal::files_in(
+    const std::vector<piece>& pieces) const {
+  files_said said;
+  std::optional<uint64_t> newest;
+  for (const piece& p : pieces) {
+    if (p.page >= first_page) break;
+    if (p.changes.size() > 0 || p.number != p.base) return damaged(p.page);
+    if (p.page == arrival_page) {
+      said.arrived = p.base;
+    } else if (!newest || p.base > *newest) {
+      newest = p.base;
+      said.page = p.page;
+    }
+  }
+  if (!newest || *newest < base_) return older("journal", name_ + ".journal");
+  said.announced = *newest;
+  if (said.arrived && *said.arrived > base_) return older("wallet", name_);
+  return said;
 }
 
-/// Whether there is more than the file.
+/// Whether there is more than a file that has come.
 result<bool> wallet_journal::follow(const std::vector<piece>& pieces, wallet_content& content) {
   base_ = content.generation;
-  std::optional<uint64_t> newest;
+  auto said = files_in(pieces);
+  if (!said) return said.why();
+  announced_ = said->page;
   size_t page = first_page;  // where the next must stand, if there is one
   for (const piece& p : pieces) {
-    const bool says_only = p.changes.size() == 0;
-    if (p.page < first_page) {
-      if (!says_only || p.number != p.base) return damaged(p.page);
-      if (newest && p.number < *newest) continue;
-      newest = p.number;
-      announced_ = p.page;
-      continue;
-    }
+    if (p.page < first_page || p.base < base_) continue;
     if (p.base > base_) return older("wallet", name_);
-    if (p.base < base_) continue;
-    const uint64_t last = content.generation;
-    if (p.page != page || p.number != last + (says_only ? 0 : 1) || p.number == base_)
+    const bool confirms = p.changes.size() == 0;
+    if (p.page != page || p.number != content.generation + (confirms ? 0 : 1) || p.number == base_)
       return damaged(page);
-    page = says_only ? pages_max : page + pages_for(p.changes.size());
-    if (says_only) continue;
+    page = confirms ? pages_max : page + pages_for(p.changes.size());
+    if (confirms) continue;
     auto changes = changes_from_bytes(p.changes.view());
     if (!changes) return damaged(p.page);
     for (const auto& c : *changes)
       if (!apply_change(c, content)) return damaged(p.page);
     content.generation = p.number;
   }
-  if (!newest) return older("journal", name_ + ".journal");
-  if (auto ok = check_announced(*newest, base_, content.generation); !ok) return ok.why();
-  return content.generation > base_ || *newest > base_;
+  // It was announced after the last commit: what is between is missing.
+  if (said->announced > base_ && said->announced != content.generation + 1)
+    return older("wallet", name_);
+  return content.generation > base_ || said->announced > base_ || said->arrived != base_;
 }
 
 result<wallet_content> wallet_journal::begin(bytes_view journal) {
@@ -184,7 +192,8 @@ result<void> wallet_journal::replace(const wallet_content& content) {
   if (auto ok = disk_.replace_file(content.seal(key_.view())); !ok) return ok;
   base_ = content.generation;
   page_ = first_page;
-  return {};
+  if (auto ok = put(arrival_page, base_, base_, {}); !ok) return ok;
+  return disk_.sync_journal();
 }
 
 }  // namespace lethe

@@ -14,10 +14,11 @@ namespace lethe {
 /// The journal is pages of 4 KiB. A record begins a page: base(u64) ‖ number(u64) ‖ bytes(u32) ‖
 /// nonce(12) ‖ AES-256-GCM of that many bytes of changes, with "lethe wallet journal 1\n" and the
 /// 32 bytes before as aad. `base` is the generation of the file that it adds to. Pages 0 and 1 have
-/// records without changes and announce a file, in turns, before it is written: so a file or a
-/// journal that is older than the other is found out. The others have the commits since the file,
-/// in order. After the last stands a record without changes that confirms it, not synced, until the
-/// next commit takes its place: so only what was never confirmed can be missing.
+/// records without changes and announce a file, in turns, before it is written; page 2 says that it
+/// has come, before anyone is told of what is in it: so a file or a journal that is older than the
+/// other is found out. The others have the commits since the file, in order. After the last stands
+/// a record without changes that confirms it, not synced, until the next commit takes its place: so
+/// only what was never confirmed can be missing.
 class wallet_journal {
  public:
   /// The disk outlives it. `name` is the file's, for errors.
@@ -39,10 +40,15 @@ class wallet_journal {
 
  private:
   struct piece;
+  struct files_said {
+    uint64_t announced = 0;
+    size_t page = 0;  // that announces it
+    std::optional<uint64_t> arrived;
+  };
+  result<files_said> files_in(const std::vector<piece>& pieces) const;
   std::vector<piece> pieces_of(bytes_view journal) const;
   result<wallet_content> begin(bytes_view journal);
   result<bool> follow(const std::vector<piece>& pieces, wallet_content& content);
-  result<void> check_announced(uint64_t newest, uint64_t base, uint64_t reached) const;
   result<void> put(size_t page, uint64_t base, uint64_t number, bytes_view changes);
   error damaged(size_t page) const;
   error older(const char* what, const std::string& name) const;
@@ -52,7 +58,7 @@ class wallet_journal {
   std::string name_;
   uint64_t base_ = 0;
   size_t announced_ = 1;  // page of the last announcement
-  size_t page_ = 2;       // of the next commit
+  size_t page_ = 3;       // of the next commit
 };
 
 }  // namespace lethe

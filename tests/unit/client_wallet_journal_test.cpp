@@ -7,7 +7,7 @@ namespace {
 
 using namespace test;
 
-constexpr size_t page = 4096, commits_at = 2;  // pages
+constexpr size_t page = 4096, commits_at = 3;  // pages
 const bytes key = random_bytes(32, 5);
 
 result<std::unique_ptr<wallet>> open_on(unsynced_disk& disk) {
@@ -109,8 +109,8 @@ TEST_F(ClientWalletJournal, RefusesDamageToTheFileAndEveryCut) {
 }
 
 TEST_F(ClientWalletJournal, RefusesRecordsThatAreMovedReplayedOrLeftOut) {
-  for (size_t to = 0; to < 7; ++to)
-    for (size_t from = 0; from < 6; ++from) {
+  for (size_t to = 0; to < 8; ++to)
+    for (size_t from = 0; from < 7; ++from) {
       if (from == to || (from < commits_at && to < commits_at)) continue;
       put(last);
       put_page(to, page_of(from));
@@ -123,7 +123,7 @@ TEST_F(ClientWalletJournal, RefusesRecordsThatAreMovedReplayedOrLeftOut) {
   put(last);
   put_page(commits_at, page_of(commits_at + 1));
   put_page(commits_at + 1, page_of(commits_at));
-  EXPECT_TRUE(refused(open_on(disk), "wallet.journal: damaged at page 2"));
+  EXPECT_TRUE(refused(open_on(disk), "wallet.journal: damaged at page 3"));
   for (size_t n : {commits_at, commits_at + 1, commits_at + 2}) {
     put(last);
     put_page(n, bytes(page));
@@ -161,15 +161,38 @@ TEST_F(ClientWalletJournal, RefusesAFileThatIsCopiedBack) {
   EXPECT_TRUE(refused(open_on(disk), "wallet.journal: an older copy of this journal, or of an"));
 }
 
-/// The next file is announced, and may have come or not: both are all there is.
-TEST_F(ClientWalletJournal, TakesEitherFileWhileNothingFollowsOnTheSecond) {
-  open_on(disk)->reset();
+/// A token that was shown by a commit that wrote the file is known to that file alone.
+TEST_F(ClientWalletJournal, RefusesTheFileBeforeOneThatAlsoShowedATokenOrTwo) {
+  auto w = *open_on(disk);
+  ASSERT_TRUE(w->add(many(600, 1000)));
+  for (int i = 0; i < 252; ++i) take(*w);
+  const files full{disk.file, disk.journal};
+  const uint64_t replaced = disk.replaced();
+  take(*w);
+  EXPECT_EQ(disk.replaced(), replaced + 1);
+  const files next{disk.file, disk.journal};
+  disk.end_after(0, unsynced_disk::ending::kill, 1);
+  w.reset();
+  disk.restart();
+  put({full.file, next.journal});
+  EXPECT_TRUE(refused(open_on(disk), "wallet: an older copy of this wallet"));
+  put({next.file, full.journal});
+  EXPECT_TRUE(refused(open_on(disk), "wallet.journal: an older copy of this journal"));
+  put(next);
+  EXPECT_EQ((*open_on(disk))->count(), (wallet::numbers{602 - 253, 3 + 253}));
+}
+
+/// The next file is announced, and the process ends before or after it comes.
+TEST_F(ClientWalletJournal, TakesEitherFileUntilTheSecondHasCome) {
+  (*open_on(disk)).reset();
   const files next{disk.file, disk.journal};
   EXPECT_TRUE(whole());
-  put({last.file, next.journal});
+  put(next);
+  put_page(2, page_of(2));  // what was said of the file before
   EXPECT_TRUE(whole());
-  put({next.file, last.journal});
-  EXPECT_TRUE(refused(open_on(disk), "wallet.journal: an older copy of this journal"));
+  put({last.file, next.journal});
+  put_page(2, page_of(2));
+  EXPECT_TRUE(whole());
 }
 
 TEST_F(ClientWalletJournal, MissesAFileThatIsGone) {
@@ -181,7 +204,9 @@ TEST_F(ClientWalletJournal, MissesAFileThatIsGone) {
   ASSERT_TRUE(w) << w.why().text;
   EXPECT_EQ((*w)->count(), wallet::numbers());
   w->reset();
-  disk.file.reset();  // it never had anything
+  disk.file.reset();
+  EXPECT_TRUE(refused(open_on(disk), "wallet: it is gone"));
+  put_page(2, bytes(page));  // it was announced, and never came
   EXPECT_TRUE(open_on(disk));
 }
 
@@ -189,8 +214,8 @@ TEST_F(ClientWalletJournal, BeginsAnewWhenItIsFull) {
   auto w = *open_on(disk);
   ASSERT_TRUE(w->add(many(600, 1000)));
   const uint64_t replaced = disk.replaced(), syncs = disk.syncs();
-  for (int i = 0; i < 253; ++i) w->leave_open(take(*w)->token.nonce);
-  EXPECT_EQ(disk.syncs() - syncs, 253u);  // one a change
+  for (int i = 0; i < 252; ++i) w->leave_open(take(*w)->token.nonce);
+  EXPECT_EQ(disk.syncs() - syncs, 252u);  // one a change
   EXPECT_EQ(disk.replaced(), replaced);
   take(*w);
   EXPECT_EQ(disk.replaced(), replaced + 1);
@@ -200,7 +225,7 @@ TEST_F(ClientWalletJournal, BeginsAnewWhenItIsFull) {
   w.reset();
   disk.restart();
   w = *open_on(disk);
-  EXPECT_EQ(w->count(), (wallet::numbers{602 - 554, 3 + 554}));
+  EXPECT_EQ(w->count(), (wallet::numbers{602 - 553, 3 + 553}));
 }
 
 }  // namespace
