@@ -106,7 +106,10 @@ bool connection::take_head(size_t bytes) {
   consume(bytes);
   auto read = read_head({text, bytes}, l, memory->resource());
   if (auto* no = std::get_if<http_refusal>(&read)) return refuse(no->status), false;
+  if (window_ == 0 && std::get<http_head>(read).content_length > s_.bodies->left())
+    return refuse(503), false;
   request_.emplace(++s_.requests, listener_, *std::move(memory));
+  request_->held = body_share(s_.bodies);
   request_->head = std::move(std::get<http_head>(read));
   const auto& head = request_->head;
   old_client_ = head.old;
@@ -132,7 +135,9 @@ bool connection::take_head(size_t bytes) {
 char* connection::body_room(size_t bytes) {
   if (body_room_ - body_has_ < bytes) {
     size_t step = std::max({bytes, body_step_min, body_has_});
-    step = std::max(bytes, std::min(step, s_.limits.body_bytes_max - body_room_));
+    size_t most = chunked_ ? s_.limits.body_bytes_max : size_t(content_length_);
+    step = std::max(bytes, std::min(step, most - body_room_));
+    if (!request_->held.grow(step)) return nullptr;
     auto* more = static_cast<char*>(request_->memory.take(step, 1));
     if (more == nullptr) return nullptr;
     if (body_ == nullptr) body_ = more;

@@ -24,6 +24,8 @@ struct serving {
   http_handler& handler;
   const http_limits limits;
   kj::Timer& timer;
+  const std::shared_ptr<body_budget> bodies =
+      std::make_shared<body_budget>(limits.bodies_bytes_max);
   std::unordered_map<uint64_t, connection*> answering{};
   uint64_t requests = 0;  // the last id given
   uint64_t refused = 0;

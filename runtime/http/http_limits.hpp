@@ -10,6 +10,9 @@ struct http_limits {
   size_t head_bytes_max = size_t{16} << 10;  // 431; request line and fields, with their line ends
   uint32_t fields_max = 100;                 // 431
   size_t body_bytes_max = size_t{32} << 20;  // 413, before more of it is read
+  /// 503, before more is read; of all bodies whose requests their handler still has, and hasn't let
+  /// go of (`http_request::held`). Not of bodies that come in pieces.
+  size_t bodies_bytes_max = SIZE_MAX;
   /// Address space (not memory) of a request's arena beyond head and body: for its handler's use.
   size_t arena_bytes_more = size_t{64} << 20;
   uint32_t connections_max = 1024;  // 503; with 64 more being refused, none is accepted

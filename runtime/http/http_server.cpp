@@ -15,6 +15,9 @@ constexpr size_t head_bytes_min = 1024;
 result<void> check_limits(const http_limits& l) {
   if (l.head_bytes_max < head_bytes_min)
     return fail("http: head_bytes_max is {}; {} at least", l.head_bytes_max, head_bytes_min);
+  if (l.bodies_bytes_max < l.body_bytes_max)
+    return fail("http: bodies_bytes_max is {}; one body may have {}", l.bodies_bytes_max,
+                l.body_bytes_max);
   if (l.connections_max == 0) return fail("http: connections_max is 0; 1 at least");
   if (l.handshake_ms == 0 || l.idle_ms == 0 || l.request_ms == 0 || l.send_ms == 0 ||
       l.linger_ms == 0)

@@ -11,6 +11,7 @@
 #include "runtime/arena/arena.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/http/answer_head.hpp"
+#include "runtime/http/body_budget.hpp"
 #include "runtime/http/http_identity.hpp"
 #include "runtime/http/http_limits.hpp"
 #include "runtime/http/request_head.hpp"
@@ -28,6 +29,7 @@ class http_request {
 
   uint64_t id;
   uint32_t listener;  // index of the address it came in by
+  body_share held;    // of `bodies_bytes_max`
   arena memory;       // has `arena_bytes_more` for whoever takes the request on
   http_head head;
   std::string_view body;  // empty where bodies come in pieces

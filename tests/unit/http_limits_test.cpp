@@ -85,6 +85,70 @@ TEST(HttpLimits, BodyBytes) {
   sender.join();
 }
 
+TEST(HttpLimits, BytesOfAllBodiesTogether) {
+  std::mutex mutex;
+  std::vector<http_request> kept;  // by a handler that takes its time
+  program p([&](http_server&, http_request& r) {
+    std::lock_guard guard(mutex);
+    kept.push_back(std::move(r));
+  });
+  auto s = serve(p, {.body_bytes_max = 100'000, .bodies_bytes_max = 250'000});
+  std::vector<client> clients;
+  auto arrives = [&](const std::string& text) {
+    const size_t before = p.arrivals();
+    EXPECT_TRUE(clients.emplace_back(*s).send(text));
+    p.wait_arrived(before + 1);
+  };
+  auto announces = [](size_t bytes) {
+    return "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(bytes) + "\r\n\r\n";
+  };
+  for (int i = 0; i < 2; ++i) arrives(post(std::string(100'000, 'b')));
+  client above(*s);  // before any of it is read
+  above.send(announces(50'001));
+  expect_refused(above, 503, "one byte more than is left");
+  arrives(post(std::string(50'000, 'b')));
+  client pieces(*s);
+  pieces.send(chunked(chunk("x") + "0\r\n\r\n"));
+  expect_refused(pieces, 503, "nothing is left");
+  arrives(get());
+  {
+    std::lock_guard guard(mutex);
+    kept.front().held.release();
+  }
+  arrives(post(std::string(99'999, 'b')));
+  client second(*s);
+  second.send(announces(2));
+  expect_refused(second, 503, "one byte is left");
+  {
+    std::lock_guard guard(mutex);
+    kept.clear();
+  }
+  arrives(chunked(chunk(std::string(100'000, 'b')) + "0\r\n\r\n"));
+  {
+    std::lock_guard guard(mutex);
+    kept.clear();
+  }
+  const auto accepted = s->numbers().accepted;
+  client leaves(*s);  // with a part of it
+  leaves.send(announces(100'000) + std::string(60'000, 'b'));
+  leaves.reset();
+  EXPECT_TRUE(eventually([&] {
+    auto n = s->numbers();
+    return n.accepted > accepted && n.connections == clients.size();
+  }));
+  for (int i = 0; i < 2; ++i) arrives(post(std::string(100'000, 'b')));
+  arrives(post(std::string(50'000, 'b')));
+}
+
+TEST(HttpLimits, ABudgetThatOneBodyDoesNotFitIsRefused) {
+  program p(echo);
+  http_listener where[] = {{"api", "127.0.0.1:0"}};
+  for (size_t budget : {99'999, 100'000}) {
+    auto s = http_server::start(where, {.body_bytes_max = 100'000, .bodies_bytes_max = budget}, p);
+    EXPECT_EQ(bool(s), budget == 100'000);
+  }
+}
+
 TEST(HttpLimits, NoBodyAtAllMayBeAllowed) {
   program p(echo);
   auto s = serve(p, {.body_bytes_max = 0});
