@@ -71,16 +71,16 @@ struct Release {
   engine @1 :UInt16;
   epoch @2 :UInt32;
   outcome @3 :Outcome;
-  promptTokens @4 :UInt32;
-  answerTokens @5 :UInt32;
-  arenas @6 :UInt16;
-  bytesWiped @7 :UInt64;
-  firstTokenUs @8 :UInt32;  # since it was submitted; 0: there was none
-  totalUs @9 :UInt64;
-  queueUs @10 :UInt64;      # until its first step, in the engine
-  prefillUs @11 :UInt64;    # from there to its first token
-  decodeUs @12 :UInt64;     # from there to its last
-  betweenTokens @13 :Histogram;
+  took @4 :Took;  # to the engine: what it took; to the scheduler: what many took since they were last told, or nothing
+}
+
+# What requests took, together.
+struct Took {
+  promptTokens @0 :UInt64;
+  answerTokens @1 :UInt64;
+  arenas @2 :UInt64;
+  bytesWiped @3 :UInt64;
+  measures @4 :Measures;
 }
 
 # Counts under fixed bounds, which are the code's (runtime/base/histogram.hpp).
@@ -165,16 +165,14 @@ struct EngineLoad {
   running @2 :UInt32;
   queued @3 :UInt32;
   pages @4 :UInt32;
-  pagesReserved @5 :UInt32;
-  pagesWritten @6 :UInt32;
-  steps @7 :UInt64;
-  prefilled @8 :UInt64;
-  decoded @9 :UInt64;
-  pagesWiped @10 :UInt64;
-  arenas @11 :UInt32;
-  requests @12 :UInt32;     # between submit and release
-  residentBytes @13 :UInt64;
-  stalledMs @14 :UInt32;    # requests run, and no step has ended for so long
+  pagesReserved @5 :UInt32;  # outside the lab in tenths of all, rounded up
+  prefilled @6 :UInt64;      # outside the lab these three are as they were when `took` was last told
+  decoded @7 :UInt64;
+  pagesWiped @8 :UInt64;
+  arenas @9 :UInt32;
+  requests @10 :UInt32;      # between submit and release
+  residentBytes @11 :UInt64;  # outside the lab rounded up
+  stalledMs @12 :UInt32;     # requests run, and no step has ended for so long
 }
 
 # --- rosters -----------------------------------------------------------------------------------

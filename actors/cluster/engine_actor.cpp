@@ -6,10 +6,20 @@
 
 namespace lethe {
 
+namespace {
+
+uint64_t rounded_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
+uint32_t pages_told(const engine_numbers& n) {
+  return uint32_t(std::min<uint64_t>(rounded_up(n.pages_reserved, n.pages / 10 + 1), n.pages));
+}
+
+}  // namespace
+
 void engine_state::begin(engine_actor::stateful_pointer<engine_state> self, engine_setup setup,
                          directory_actor directory) {
   self_ = self;
   setup_ = std::move(setup);
+  took_ = told_together(setup_.tokens_only ? metrics_gate::requests_least : 1);
   clerk_ = clerk(setup_.trace, actor_kind::engine, setup_.slot);
   directory_ = std::move(directory);
   say(schema::Phase::STARTING);
@@ -106,7 +116,16 @@ void engine_state::cancel(const wire<schema::Cancel>& m) {
 void engine_state::release(const wire<schema::Release>& m) {
   clerk_.read(m, [&](schema::Release::Reader r) {
     requests_.erase(r.getRequest());
-    if (scheduler_) self_->send(scheduler_, m);
+    bool enough = took_.add(requests_took::read(r.getTook()));
+    if (!scheduler_) return;
+    self_->send(scheduler_, pack<schema::Release>(m.stamp, [&](schema::Release::Builder b) {
+                  b.setRequest(r.getRequest());
+                  b.setEngine(r.getEngine());
+                  b.setEpoch(r.getEpoch());
+                  b.setOutcome(r.getOutcome());
+                  if (enough) took_.take().write(b.initTook());
+                }));
+    if (enough && setup_.tokens_only) told_ = serving().numbers();
   });
   end_when_empty();
 }
@@ -191,9 +210,11 @@ void engine_state::on_tick() {
   }
 }
 
+/// Outside the lab a load says how full the engine is, and nothing of one request's length.
 void engine_state::report_load() {
   if (!scheduler_) return;
   auto n = serving().numbers();
+  const bool coarse = setup_.tokens_only;
   uint64_t now = clerk_.now_ns();
   if (n.steps != steps_ || n.running == 0) moved_ns_ = now;
   steps_ = n.steps;
@@ -203,15 +224,15 @@ void engine_state::report_load() {
     b.setRunning(n.running);
     b.setQueued(n.queued);
     b.setPages(n.pages);
-    b.setPagesReserved(n.pages_reserved);
-    b.setPagesWritten(n.pages_written);
-    b.setSteps(n.steps);
-    b.setPrefilled(n.tokens_prefilled);
-    b.setDecoded(n.tokens_decoded);
-    b.setPagesWiped(n.pages_wiped);
+    b.setPagesReserved(coarse ? pages_told(n) : n.pages_reserved);
+    const auto& sums = coarse ? told_ : n;
+    b.setPrefilled(sums.tokens_prefilled);
+    b.setDecoded(sums.tokens_decoded);
+    b.setPagesWiped(sums.pages_wiped);
     b.setArenas(uint32_t(count_arenas().alive));
     b.setRequests(uint32_t(requests_.size()));
-    b.setResidentBytes(resident_bytes());
+    uint64_t resident = resident_bytes();
+    b.setResidentBytes(coarse ? rounded_up(resident, metrics_gate::bytes_rounded) : resident);
     b.setStalledMs(uint32_t(std::min<uint64_t>((now - moved_ns_) / 1'000'000, UINT32_MAX)));
   }));
 }

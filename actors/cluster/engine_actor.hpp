@@ -4,6 +4,7 @@
 
 #include "actors/cluster/request_actor.hpp"
 #include "runtime/batch/engine.hpp"
+#include "runtime/cluster/cluster_metrics.hpp"
 
 namespace lethe {
 
@@ -62,6 +63,8 @@ class engine_state {
     face_actor client;
   };
   std::unordered_map<uint64_t, running> requests_;
+  told_together took_{1};
+  engine_numbers told_;                // when it was last told what requests took
   uint64_t steps_ = 0, moved_ns_ = 0;  // the last progress seen
   bool draining_ = false;
 };

@@ -29,6 +29,8 @@ schema::Outcome outcome_of(sealed_call::fate f) {
       return schema::Outcome::REFUSED;
     case sealed_call::fate::cancelled:
       return schema::Outcome::CANCELLED;
+    case sealed_call::fate::turned_away:
+      break;
   }
   return schema::Outcome::FAILED;
 }
@@ -58,11 +60,17 @@ void request_state::begin(request_actor::stateful_pointer<request_state> self,
     if (opened) call_ = *std::move(opened);
   });
   if (call_) return stir();
+  tell_lost(why);
+  release(schema::Outcome::REFUSED);
+}
+
+/// If there was no room, with the node's word for it.
+void request_state::tell_lost(schema::LossReason why) {
   self_->send(client_, clerk_.write<schema::Lost>(id_, [&](schema::Lost::Builder b) {
     b.setRequest(id_);
     b.setReason(why);
+    if (refusal_) b.setRefusal(data_of(*refusal_));
   }));
-  release(schema::Outcome::REFUSED);
 }
 
 result<std::unique_ptr<sealed_call>> request_state::open(schema::Submit::Reader r,
@@ -71,12 +79,19 @@ result<std::unique_ptr<sealed_call>> request_state::open(schema::Submit::Reader 
   auto sealed = bytes_of(r.getSealed()), token = bytes_of(r.getToken());
   if (token.empty() && engine.tokens_only) return fail("request: nobody paid for it");
   auto whose = sealed_call::fault::client;
-  if (token.empty()) return sealed_call::open(engine.service, sealed, {}, stirrer_, whose);
+  if (token.empty()) {
+    auto opened = sealed_call::open(engine.service, sealed, {}, stirrer_, whose);
+    if (whose == sealed_call::fault::node) why = schema::LossReason::ENGINE_FULL;
+    return opened;
+  }
   auto key = engine.door.find(sealed);
   if (!key) return fail("request: sealed to a key that is not here");
   auto opened = node_door::open(*key, sealed, token, stirrer_, whose);
   why = whose == sealed_call::fault::client ? schema::LossReason::BAD_SEAL
                                             : schema::LossReason::ENGINE_FULL;
+  bool full = opened ? (*opened)->how() == sealed_call::fate::turned_away
+                     : whose != sealed_call::fault::client;
+  if (full) refusal_ = engine.door.refuse(sealed, token, refusal_reason::full);
   return opened;
 }
 
@@ -116,8 +131,12 @@ void request_state::send_pieces() {
   }
   if (call_->said_all()) return release(outcome_of(call_->how()));
   if (!call_->cancelled()) return;
+  if (call_->how() == sealed_call::fate::turned_away && !left_) {
+    if (!desk_.engine->opened.serving->health()) return;  // it ends, and with it every request
+    tell_lost(schema::LossReason::ENGINE_FULL);
+  }
   call_->forget();
-  release(schema::Outcome::CANCELLED);
+  release(outcome_of(call_->how()));
 }
 
 /// The arena is gone; the engine may count it out.
@@ -125,22 +144,24 @@ void request_state::release(schema::Outcome outcome) {
   released_ = true;
   api_report report = call_ ? call_->report() : api_report{};
   const auto& t = report.times;
-  uint64_t now = clerk_.now_ns();
+  requests_took took;
+  took.add(ended_request{.served = outcome == schema::Outcome::SERVED,
+                         .prompt_tokens = report.prompt_tokens,
+                         .answer_tokens = report.answer_tokens,
+                         .arenas = report.arenas,
+                         .bytes_wiped = report.bytes_wiped,
+                         .first_token_us = us_between(begun_ns_, t.first_ns),
+                         .whole_us = us_between(begun_ns_, clerk_.now_ns()),
+                         .queue_us = us_between(t.asked_ns, t.begun_ns),
+                         .prefill_us = us_between(t.begun_ns, t.first_ns),
+                         .decode_us = us_between(t.first_ns, t.last_ns),
+                         .between_tokens = t.between_tokens});
   self_->send(engine_, clerk_.write<schema::Release>(id_, [&](schema::Release::Builder b) {
     b.setRequest(id_);
     b.setEngine(desk_.slot);
     b.setEpoch(desk_.epoch);
     b.setOutcome(outcome);
-    b.setPromptTokens(report.prompt_tokens);
-    b.setAnswerTokens(report.answer_tokens);
-    b.setArenas(uint16_t(std::min(report.arenas, uint32_t{UINT16_MAX})));
-    b.setBytesWiped(report.bytes_wiped);
-    b.setFirstTokenUs(uint32_t(std::min<uint64_t>(us_between(begun_ns_, t.first_ns), UINT32_MAX)));
-    b.setTotalUs(us_between(begun_ns_, now));
-    b.setQueueUs(us_between(t.asked_ns, t.begun_ns));
-    b.setPrefillUs(us_between(t.begun_ns, t.first_ns));
-    b.setDecodeUs(us_between(t.first_ns, t.last_ns));
-    write_histogram(t.between_tokens, b.initBetweenTokens());
+    took.write(b.initTook());
   }));
   call_.reset();
   // An actor that is watched remembers its watchers, and their memory with them, for all its life.

@@ -49,6 +49,7 @@ class request_state {
  private:
   result<std::unique_ptr<sealed_call>> open(schema::Submit::Reader r, schema::LossReason& why);
   void send_pieces();
+  void tell_lost(schema::LossReason why);
   void release(schema::Outcome outcome);
 
   request_actor::stateful_pointer<request_state> self_ = nullptr;
@@ -59,6 +60,7 @@ class request_state {
   engine_actor engine_;
   std::shared_ptr<class stirrer> stirrer_;
   std::unique_ptr<sealed_call> call_;
+  std::optional<signed_refusal> refusal_;    // that there is no room
   uint32_t window_ = limits::answer_window;  // pieces that may be sent
   uint32_t number_ = 0;
   uint64_t begun_ns_ = 0;

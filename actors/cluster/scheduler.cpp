@@ -84,15 +84,10 @@ void scheduler_state::cancel(const wire<schema::Cancel>& m) {
 
 void scheduler_state::release(const wire<schema::Release>& m) {
   clerk_.read(m, [&](schema::Release::Reader r) {
+    if (r.hasTook()) took_.add(requests_took::read(r.getTook()));
     admission::place from{r.getEngine(), r.getEpoch()};
     if (!desk_.release(r.getRequest(), from, r.getOutcome())) return;
     clients_.erase(r.getRequest());
-    measures_.count(r);
-    auto& total = desk_.total;
-    total.prompt_tokens += r.getPromptTokens();
-    total.answer_tokens += r.getAnswerTokens();
-    total.arenas_wiped += r.getArenas();
-    total.bytes_wiped += r.getBytesWiped();
     let_go(from.engine);
   });
 }
@@ -188,11 +183,11 @@ caf::result<wire<schema::Loads>> scheduler_state::loads(const wire<schema::Loads
     c.setCancelled(t.cancelled);
     c.setFailed(t.failed);
     c.setTurnedAway(t.turned_away);
-    c.setPromptTokens(t.prompt_tokens);
-    c.setAnswerTokens(t.answer_tokens);
-    c.setArenasWiped(t.arenas_wiped);
-    c.setBytesWiped(t.bytes_wiped);
-    measures_.write(b.initMeasures());
+    c.setPromptTokens(took_.prompt_tokens);
+    c.setAnswerTokens(took_.answer_tokens);
+    c.setArenasWiped(took_.arenas);
+    c.setBytesWiped(took_.bytes_wiped);
+    took_.of_served.write(b.initMeasures());
   });
 }
 

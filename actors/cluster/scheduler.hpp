@@ -46,7 +46,7 @@ class scheduler_state {
   scheduler_actor::stateful_pointer<scheduler_state> self_ = nullptr;
   clerk clerk_;
   admission desk_;
-  measures measures_;
+  requests_took took_;
   std::unordered_map<uint16_t, member> members_;
   struct drawn {
     admission::place at;

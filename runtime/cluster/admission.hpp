@@ -27,8 +27,6 @@ class admission {
   struct counts {
     uint64_t admitted = 0, turned_away = 0;
     uint64_t served = 0, refused = 0, cancelled = 0, failed = 0;
-    uint64_t prompt_tokens = 0, answer_tokens = 0;
-    uint64_t arenas_wiped = 0, bytes_wiped = 0;
   };
 
   /// Replaces an earlier one of that id; its requests are lost and returned.

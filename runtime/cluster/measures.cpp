@@ -17,21 +17,9 @@ void read_all(capnp::List<schema::Histogram>::Reader list, Histograms& all) {
 
 }  // namespace
 
-void measures::count(schema::Release::Reader r) {
-  if (r.getOutcome() != schema::Outcome::SERVED) return;
-  of(length_measure::prompt).add(r.getPromptTokens());
-  of(length_measure::answer).add(r.getAnswerTokens());
-  of(time_measure::whole).add(r.getTotalUs());
-  of(time_measure::queue).add(r.getQueueUs());
-  if (r.getAnswerTokens() == 0) return;
-  of(time_measure::first_token).add(r.getFirstTokenUs());
-  of(time_measure::prefill).add(r.getPrefillUs());
-  of(time_measure::decode).add(r.getDecodeUs());
-  time_histogram between;
-  read_histogram(r.getBetweenTokens(), between);
-  of(time_measure::between_tokens).add(between);
-  if (r.getAnswerTokens() == 1) return;
-  of(time_measure::per_token).add(r.getDecodeUs() / (r.getAnswerTokens() - 1));
+void measures::add(const measures& more) {
+  for (size_t i = 0; i < times.size(); ++i) times[i].add(more.times[i]);
+  for (size_t i = 0; i < lengths.size(); ++i) lengths[i].add(more.lengths[i]);
 }
 
 void measures::write(schema::Measures::Builder b) const {
@@ -44,6 +32,52 @@ measures measures::read(schema::Measures::Reader r) {
   read_all(r.getTimes(), all.times);
   read_all(r.getLengths(), all.lengths);
   return all;
+}
+
+namespace {
+
+measures measured(const ended_request& r) {
+  measures m;
+  m.of(length_measure::prompt).add(r.prompt_tokens);
+  m.of(length_measure::answer).add(r.answer_tokens);
+  m.of(time_measure::whole).add(r.whole_us);
+  m.of(time_measure::queue).add(r.queue_us);
+  if (r.answer_tokens == 0) return m;
+  m.of(time_measure::first_token).add(r.first_token_us);
+  m.of(time_measure::prefill).add(r.prefill_us);
+  m.of(time_measure::decode).add(r.decode_us);
+  m.of(time_measure::between_tokens).add(r.between_tokens);
+  if (r.answer_tokens == 1) return m;
+  m.of(time_measure::per_token).add(r.decode_us / (r.answer_tokens - 1));
+  return m;
+}
+
+}  // namespace
+
+void requests_took::add(const ended_request& r) {
+  add({r.prompt_tokens, r.answer_tokens, r.arenas, r.bytes_wiped,
+       r.served ? measured(r) : measures()});
+}
+
+void requests_took::add(const requests_took& more) {
+  prompt_tokens += more.prompt_tokens;
+  answer_tokens += more.answer_tokens;
+  arenas += more.arenas;
+  bytes_wiped += more.bytes_wiped;
+  of_served.add(more.of_served);
+}
+
+void requests_took::write(schema::Took::Builder b) const {
+  b.setPromptTokens(prompt_tokens);
+  b.setAnswerTokens(answer_tokens);
+  b.setArenas(arenas);
+  b.setBytesWiped(bytes_wiped);
+  of_served.write(b.initMeasures());
+}
+
+requests_took requests_took::read(schema::Took::Reader r) {
+  return {r.getPromptTokens(), r.getAnswerTokens(), r.getArenas(), r.getBytesWiped(),
+          measures::read(r.getMeasures())};
 }
 
 }  // namespace lethe

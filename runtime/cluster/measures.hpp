@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "runtime/base/histogram.hpp"
 #include "schemas/messages.capnp.h"
 
@@ -25,11 +27,54 @@ struct measures {
   time_histogram& of(time_measure m) { return times[size_t(m)]; }
   token_histogram& of(length_measure m) { return lengths[size_t(m)]; }
 
-  /// One that ended. Only those that were served count.
-  void count(schema::Release::Reader r);
+  void add(const measures& more);
   void write(schema::Measures::Builder b) const;
   /// What does not fit our bounds counts as nothing: a peer of another version sent it.
   static measures read(schema::Measures::Reader r);
+};
+
+/// One request that ended. Times are 0 where there was none.
+struct ended_request {
+  bool served = false;
+  uint32_t prompt_tokens = 0, answer_tokens = 0, arenas = 0;
+  uint64_t bytes_wiped = 0;
+  uint64_t first_token_us = 0;  // since it was submitted
+  uint64_t whole_us = 0;
+  uint64_t queue_us = 0;    // until its first step, in the engine
+  uint64_t prefill_us = 0;  // from there to its first token
+  uint64_t decode_us = 0;   // from there to its last
+  time_histogram between_tokens;
+};
+
+/// What requests took, all of them together. Only those that were served are measured.
+struct requests_took {
+  uint64_t prompt_tokens = 0, answer_tokens = 0, arenas = 0, bytes_wiped = 0;
+  measures of_served;
+
+  void add(const ended_request& r);
+  void add(const requests_took& more);
+  void write(schema::Took::Builder b) const;
+  static requests_took read(schema::Took::Reader r);
+};
+
+/// What an engine keeps to itself until so many requests have ended that it is no longer about one
+/// of them (metrics_gate says how many that is outside the lab).
+class told_together {
+ public:
+  explicit told_together(uint64_t least) : least_(least) {}
+  /// One more ended. True: `take` what there is.
+  bool add(const requests_took& one) {
+    waiting_.add(one);
+    return ++ended_ >= least_;
+  }
+  requests_took take() {
+    ended_ = 0;
+    return std::exchange(waiting_, {});
+  }
+
+ private:
+  uint64_t least_, ended_ = 0;
+  requests_took waiting_;
 };
 
 template <const auto& bounds>

@@ -19,21 +19,8 @@ constexpr size_t arena_bytes_least = size_t{320} << 20;  // reserved, not commit
 const api_error too_large{
     .status = 413, .code = "request_too_large", .message = "the request does not fit its memory"};
 
-api_error overloaded(const error& why) {
-  return {.status = 429,
-          .type = "rate_limit_error",
-          .code = "engine_full",
-          .message = why.text,
-          .retry_after_s = 1};
-}
-
-api_error lost(const error& why) {
-  return {.status = 503,
-          .type = "server_error",
-          .code = "engine_lost",
-          .message = why.text,
-          .retry_after_s = 1};
-}
+/// Of this host; nobody is told in these words.
+const api_error no_memory{.status = 429};
 
 }  // namespace
 
@@ -54,25 +41,31 @@ api_request::~api_request() {
   if (state_) std::destroy_at(state_);
 }
 
-void api_request::begin(api_call call, std::string_view body,
+bool api_request::begin(api_call call, std::string_view body,
                         std::shared_ptr<request_watcher> watcher, answer_sink& out) try {
   void* at = memory_.take(sizeof(state), alignof(state));
   if (!at) return refuse(too_large, out);
   state_ = new (at) state(memory_.resource());
   state_->ask.call = call;
   if (auto why = understand(body)) return refuse(*why, out);
-  if (auto why = submit_all(watcher)) return refuse(*why, out);
+  auto why = prepare(watcher);
+  if (why && why->status != no_memory.status) return refuse(*why, out);
+  if (why || !submit_all()) {
+    answered_ = true;  // by our owner
+    return false;
+  }
   if (state_->ask.stream) out.head({.content_type = "text/event-stream"});
+  return true;
 } catch (const std::bad_alloc&) {
-  refuse(too_large, out);
+  return refuse(too_large, out);
 }
 
-void api_request::refuse(const api_error& why, answer_sink& out) {
+bool api_request::refuse(const api_error& why, answer_sink& out) {
   std::string body = to_json(why);
   out.head(
       {.status = why.status, .retry_after_s = why.retry_after_s, .content_length = body.size()});
   out.piece(body);
-  answered_ = true;
+  return answered_ = true;
 }
 
 namespace {
@@ -187,7 +180,7 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
     return why;
   }
   auto made = request::make(part_bytes(a, ids->size(), max_tokens));
-  if (!made) return overloaded(made.why());
+  if (!made) return no_memory;
   request& r = **made;
   parts_.push_back(*std::move(made));
   std::pmr::vector<uint32_t> stop_ids(a.stop_ids, &state_->pool);
@@ -225,7 +218,7 @@ void api_request::add_choice(request& part, uint32_t choice, stop_matcher stops)
   state_->choices.push_back(std::move(s));
 }
 
-api_refusal api_request::submit_all(const std::shared_ptr<request_watcher>& watcher) {
+api_refusal api_request::prepare(const std::shared_ptr<request_watcher>& watcher) {
   api_ask& a = state_->ask;
   auto* memory = &state_->pool;
   std::pmr::vector<std::string_view> stops(a.stops.begin(), a.stops.end(), memory);
@@ -236,12 +229,14 @@ api_refusal api_request::submit_all(const std::shared_ptr<request_watcher>& watc
     if (auto why = add_prompt(i, watcher)) return why;
   for (const auto& part : parts_)
     for (uint32_t c = 0; c < a.choices; ++c) add_choice(*part, c, matcher->fork(memory));
-  for (const auto& part : parts_)
-    if (auto ok = by_.serving->submit(*part); !ok) {
-      cancel();
-      return by_.serving->health() ? overloaded(ok.why()) : lost(ok.why());
-    }
   return {};
+}
+
+bool api_request::submit_all() {
+  bool taken = std::ranges::all_of(
+      parts_, [this](const auto& part) { return bool(by_.serving->submit(*part)); });
+  if (!taken) cancel();
+  return taken;
 }
 
 void api_request::cancel() {

@@ -47,11 +47,12 @@ class api_request {
   /// The body lives here, before `begin` and until `forget`.
   std::pmr::memory_resource* memory() { return memory_.resource(); }
 
-  /// Understands a body and submits it; an error is answered at once.
-  void begin(api_call call, std::string_view body, std::shared_ptr<request_watcher> watcher,
+  /// Understands a body and submits it; an error is answered at once. False: the engine does not
+  /// take it now. Nothing was said, and it is over as soon as the engine has let go of it.
+  bool begin(api_call call, std::string_view body, std::shared_ptr<request_watcher> watcher,
              answer_sink& out);
-  /// Answers with an error instead.
-  void refuse(const api_error& why, answer_sink& out);
+  /// Answers with an error instead: true.
+  bool refuse(const api_error& why, answer_sink& out);
   /// Writes what is new.
   void pump(answer_sink& out);
   /// Nobody reads on.
@@ -95,7 +96,8 @@ class api_request {
   result<std::pmr::vector<uint32_t>> prompt_ids(uint32_t i);
   api_refusal add_prompt(uint32_t i, const std::shared_ptr<request_watcher>& watcher);
   void add_choice(request& part, uint32_t choice, stop_matcher stops);
-  api_refusal submit_all(const std::shared_ptr<request_watcher>& watcher);
+  api_refusal prepare(const std::shared_ptr<request_watcher>& watcher);
+  bool submit_all();
   // api_request_answer.cpp: from engine to answer
   finish_reason reason_of(const spoken& s) const;
   const char* said_reason(const spoken& s) const;

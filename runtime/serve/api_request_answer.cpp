@@ -100,7 +100,10 @@ void api_request::fail_late(answer_sink& out) {
                 .code = "engine_lost",
                 .message = "the engine failed while it answered; ask again",
                 .retry_after_s = 1};
-  if (!state_->ask.stream) return refuse(why, out);
+  if (!state_->ask.stream) {
+    refuse(why, out);
+    return;
+  }
   out.piece("data: " + to_json(why) + "\n\n");
   answered_ = true;
 }

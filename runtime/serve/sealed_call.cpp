@@ -62,10 +62,14 @@ result<void> sealed_call::unseal(bytes_view sealed, const payment& paid,
 void sealed_call::route(std::shared_ptr<request_watcher> watcher) {
   const auto& http = open_->http;
   bool chat = http.path == "/v1/chat/completions";
-  if (http.method != "POST" || (!chat && http.path != "/v1/completions"))
-    return api_->refuse(no_such_path, *this);
-  api_->begin(chat ? api_call::chat : api_call::completion, http.content(), std::move(watcher),
-              *this);
+  if (http.method != "POST" || (!chat && http.path != "/v1/completions")) {
+    api_->refuse(no_such_path, *this);
+    return;
+  }
+  auto what = chat ? api_call::chat : api_call::completion;
+  if (api_->begin(what, http.content(), std::move(watcher), *this)) return;
+  cancelled_ = true;
+  fate_ = fate::turned_away;
 }
 
 void sealed_call::head(const answer_head& h) {

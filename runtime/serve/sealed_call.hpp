@@ -28,7 +28,12 @@ struct payment {
 /// receipt, which exists only when the arenas do not.
 class sealed_call final : private answer_sink {
  public:
-  enum class fate : uint8_t { served, refused, cancelled };
+  enum class fate : uint8_t {
+    served,
+    refused,      // the request was wrong
+    turned_away,  // the engine had no room for it, or is lost: nothing will be said
+    cancelled,
+  };
 
   /// Whose fault it is that a call did not begin.
   enum class fault : uint8_t { client, node };
@@ -45,7 +50,7 @@ class sealed_call final : private answer_sink {
   bool next(std::vector<std::byte>& out);
   bool said_all() const { return receipt_said_; }
   void cancel();
-  /// Cancelled, and the engine is done with it: nothing more will be said.
+  /// Cancelled or turned away, and the engine is done with it: nothing more will be said.
   bool cancelled() const { return cancelled_ && (!api_ || api_->over()); }
 
   fate how() const { return fate_; }

@@ -14,29 +14,25 @@ namespace {
 
 constexpr double endless = std::numeric_limits<double>::infinity();
 
-struct release {
-  schema::Outcome how = schema::Outcome::SERVED;
-  uint32_t prompt = 10, answer = 5;
-  uint64_t first_us = 3'000, total_us = 20'000, queue_us = 400, prefill_us = 2'000,
-           decode_us = 8'000;
-  std::vector<uint64_t> gaps = {2'000, 2'000, 2'000, 2'000};
-};
+ended_request one_ended() {
+  ended_request r{.served = true,
+                  .prompt_tokens = 10,
+                  .answer_tokens = 5,
+                  .arenas = 2,
+                  .bytes_wiped = 4096,
+                  .first_token_us = 3'000,
+                  .whole_us = 20'000,
+                  .queue_us = 400,
+                  .prefill_us = 2'000,
+                  .decode_us = 8'000};
+  r.between_tokens.add(2'000, 4);
+  return r;
+}
 
-void count(measures& m, const release& r) {
-  capnp::MallocMessageBuilder message;
-  auto b = message.initRoot<schema::Release>();
-  b.setOutcome(r.how);
-  b.setPromptTokens(r.prompt);
-  b.setAnswerTokens(r.answer);
-  b.setFirstTokenUs(uint32_t(r.first_us));
-  b.setTotalUs(r.total_us);
-  b.setQueueUs(r.queue_us);
-  b.setPrefillUs(r.prefill_us);
-  b.setDecodeUs(r.decode_us);
-  time_histogram gaps;
-  for (uint64_t g : r.gaps) gaps.add(g);
-  write_histogram(gaps, b.initBetweenTokens());
-  m.count(b.asReader());
+void count(measures& m, const ended_request& r = one_ended()) {
+  requests_took took;
+  took.add(r);
+  m.add(took.of_served);
 }
 
 cluster_numbers some_numbers(schema::Profile profile, uint64_t served = 3) {
@@ -44,7 +40,7 @@ cluster_numbers some_numbers(schema::Profile profile, uint64_t served = 3) {
   n.counters.served = served;
   n.counters.prefilled = 10'000;
   n.counters.decoded = 5'000;
-  for (uint64_t i = 0; i < served; ++i) count(n.counters.requests, {});
+  for (uint64_t i = 0; i < served; ++i) count(n.counters.requests);
   return n;
 }
 
@@ -97,7 +93,9 @@ scraped scrape(const std::string& text) {
 
 TEST(Metrics, AreValidAndHistogramsCumulate) {
   auto n = some_numbers(schema::Profile::LAB);
-  count(n.counters.requests, {.total_us = 90'000'000});  // above all bounds
+  auto slow = one_ended();
+  slow.whole_us = 90'000'000;  // above all bounds
+  count(n.counters.requests, slow);
   auto s = scrape(metrics_text(n));
   size_t histograms = 0;
   for (const auto& [family, kind] : s.kinds) {
@@ -142,21 +140,52 @@ TEST(Metrics, SayWhatWasMeasured) {
 }
 
 TEST(Measures, CountOnlyWhatWasServed) {
-  measures m;
-  for (auto how : {schema::Outcome::REFUSED, schema::Outcome::CANCELLED, schema::Outcome::FAILED})
-    count(m, {.how = how});
-  for (const auto& h : m.times) EXPECT_EQ(h, time_histogram{});
-  for (const auto& h : m.lengths) EXPECT_EQ(h, token_histogram{});
+  auto failed = one_ended();
+  failed.served = false;
+  requests_took took;
+  took.add(failed);
+  EXPECT_EQ(took.bytes_wiped, 4096u) << "what was wiped counts in any case";
+  for (const auto& h : took.of_served.times) EXPECT_EQ(h, time_histogram{});
+  for (const auto& h : took.of_served.lengths) EXPECT_EQ(h, token_histogram{});
 }
 
 TEST(Measures, AnAnswerWithoutTokensHasNoTimeOfTheFirst) {
   measures m;
-  count(m, {.answer = 0, .first_us = 0, .decode_us = 0, .gaps = {}});
+  count(m, {.served = true, .prompt_tokens = 10});
   EXPECT_EQ(m.of(time_measure::first_token), time_histogram{});
   EXPECT_EQ(m.of(length_measure::answer).counts[0], 1u);
-  count(m, {.answer = 1, .gaps = {}});
+  auto one = one_ended();
+  one.answer_tokens = 1;
+  count(m, one);
   EXPECT_NE(m.of(time_measure::first_token), time_histogram{});
   EXPECT_EQ(m.of(time_measure::per_token), time_histogram{}) << "one token has no time between";
+}
+
+TEST(RequestsTook, GoOverTheWireAndAddUp) {
+  requests_took one;
+  one.add(one_ended());
+  capnp::MallocMessageBuilder message;
+  one.write(message.initRoot<schema::Took>());
+  auto all = requests_took::read(message.getRoot<schema::Took>().asReader());
+  all.add(one);
+  EXPECT_EQ(all.prompt_tokens, 20u);
+  EXPECT_EQ(all.answer_tokens, 10u);
+  EXPECT_EQ(all.arenas, 4u);
+  EXPECT_EQ(all.bytes_wiped, 8192u);
+  EXPECT_EQ(all.of_served.of(time_measure::whole).sum, 40'000u);
+}
+
+TEST(RequestsTook, AreToldOfManyTogether) {
+  requests_took one;
+  one.add(one_ended());
+  told_together four(4);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(four.add(one)) << "one too few";
+    ASSERT_TRUE(four.add(one));
+    EXPECT_EQ(four.take().prompt_tokens, 40u);
+  }
+  told_together each(1);
+  EXPECT_TRUE(each.add(one));
 }
 
 TEST(Measures, GoOverTheWireAndBack) {
@@ -227,7 +256,10 @@ TEST(MetricsGate, TwoScrapesAroundOneRequestSayNothingOfItButInTheLab) {
     metrics_gate gate;
     auto n = some_numbers(profile, 20);
     auto before = metrics_text(gate.shown(n));
-    count(n.counters.requests, {.prompt = 700, .answer = 300});
+    auto victim = one_ended();
+    victim.prompt_tokens = 700;
+    victim.answer_tokens = 300;
+    count(n.counters.requests, victim);
     n.counters.served += 1;
     n.counters.decoded += 300;
     n.up_ms += 5;
