@@ -20,8 +20,9 @@ namespace {
 constexpr std::chrono::milliseconds pause_least{250}, pause_most{5'000};
 
 constexpr std::chrono::seconds control_patience{30};
-constexpr uint32_t gateway_connections_max = 256;  // of relays; each may hold a request of 16 MiB
-constexpr size_t gateway_overhead = size_t{64} << 10;  // of both outer layers
+constexpr uint32_t gateway_connections_max = 256;               // of relays
+constexpr size_t gateway_unpaid_bytes_max = size_t{256} << 20;  // of requests, all together
+constexpr size_t gateway_overhead = size_t{64} << 10;           // of both outer layers
 
 using control_promise = std::promise<result<wire<schema::ControlAnswer>>>;
 
@@ -267,6 +268,7 @@ result<void> cluster_node::begin_gateway(const checked_config& config) {
   http_listener at{"gateway", g.getListen(),
                    identity_at(config.config, g.getCertificate(), g.getKey())};
   http_limits bounds{.body_bytes_max = limits::sealed_request_bytes_max + gateway_overhead,
+                     .bodies_bytes_max = gateway_unpaid_bytes_max,
                      .arena_bytes_more = 2 * limits::sealed_request_bytes_max,
                      .connections_max = gateway_connections_max};
   auto http = http_server::start({&at, 1}, bounds, *gateway_queue_);

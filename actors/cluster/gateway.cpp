@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "runtime/base/unix_time.hpp"
 #include "runtime/crypto/ohttp_names.hpp"
 #include "runtime/crypto/random.hpp"
 #include "runtime/crypto/sealed_message.hpp"
@@ -47,9 +46,9 @@ void gateway_state::begin(gateway_actor::stateful_pointer<gateway_state> self, g
   auto keys = ohttp_keys::make({.grace = setup_.grace_s, .first_id = first});
   lethe::check(bool(keys));
   keys_ = *std::move(keys);
-  if (auto ok = setup_.publish->gateway_keys(keys_->published(), unix_s()); !ok)
+  if (auto ok = setup_.publish->gateway_keys(keys_->published(), setup_.now_s()); !ok)
     note_ = ok.why().text;
-  rotate_at_s_ = unix_s() + key_life_s;
+  rotate_at_s_ = setup_.now_s() + key_life_s;
   std::vector<note_key> outside;
   for (const auto& w : setup_.witnesses) outside.push_back(w.key);
   if (!outside.empty()) witnesses_.emplace(*setup_.publish, std::move(outside));
@@ -58,7 +57,7 @@ void gateway_state::begin(gateway_actor::stateful_pointer<gateway_state> self, g
 }
 
 void gateway_state::on_tick() {
-  turn_keys(unix_s());
+  turn_keys(setup_.now_s());
   ask_witnesses();
   uint64_t now_ns = clerk_.now_ns();
   std::vector<exchange*> silent;
@@ -117,7 +116,7 @@ void gateway_state::arrived(http_request r) {
 
 void gateway_state::open(exchange& x, ohttp_form form) try {
   uint64_t id = x.http.id;
-  ohttp_request_opener opener(*keys_, form, unix_s());
+  ohttp_request_opener opener(*keys_, form, setup_.now_s());
   auto pushed = opener.push(as_bytes(x.http.body), x.plain);
   result<ohttp_exchange> done = pushed ? opener.finish(x.plain) : pushed.why();
   if (!done) {
@@ -246,6 +245,7 @@ void gateway_state::spent(uint64_t http_id, const token_id& token,
         *x, {.status = 403, .title = "the token was spent before", .change = change_word::none});
   ++count_.spent;
   x->spent = true;
+  x->http.held.release();  // it is paid for
   place(*x);
 }
 
@@ -266,9 +266,11 @@ void gateway_state::place(exchange& x) {
 
 void gateway_state::fail_all() {
   broken_ = true;
-  while (!exchanges_.empty()) {
-    auto& x = *exchanges_.begin()->second;
-    uint64_t id = x.http.id;
+  std::vector<uint64_t> open;  // what is said in full goes on leaving
+  for (const auto& [id, x] : exchanges_)
+    if (!x->answer->ended()) open.push_back(id);
+  for (uint64_t id : open) {
+    auto& x = *find_http(id);
     fail(x, x.dispatched ? outcome::node_failed : outcome::not_dispatched,
          {503, "a part of the cluster broke; it starts anew"});
     drop(id, false);

@@ -5,6 +5,7 @@
 #include "actors/cluster/clerk.hpp"
 #include "actors/cluster/credit_window.hpp"
 #include "actors/cluster/face_queue.hpp"
+#include "runtime/base/unix_time.hpp"
 #include "runtime/crypto/ohttp_request.hpp"
 #include "runtime/gateway/outer_answer.hpp"
 #include "runtime/http/http_client.hpp"
@@ -38,6 +39,7 @@ struct gateway_setup {
   std::shared_ptr<http_client> witness_client;  // null where there are no witnesses
   std::vector<witness_at> witnesses;
   uint32_t epoch_s = 600, grace_s = 60;
+  std::function<uint64_t()> now_s = unix_s;
   tracer* trace = nullptr;
 };
 

@@ -70,7 +70,7 @@ void gateway_state::dispatch(exchange& x, schema::Placed::At::Reader at) {
 void gateway_state::answer(const wire<schema::Answer>& m) {
   clerk_.read(m, [&](schema::Answer::Reader r) {
     exchange* x = find(r.getRequest());
-    if (!x || !x->dispatched || x->settled) return;
+    if (!x || !x->dispatched || x->settled || x->over) return;
     x->answerer = sender_of<request_actor>(self_);
     std::vector<std::byte> out;
     result<void> good;
@@ -79,9 +79,8 @@ void gateway_state::answer(const wire<schema::Answer>& m) {
     if (good) good = x->answer->content(as_text(bytes_of(r.getSealed())), out);
     if (good && r.getLast()) good = x->answer->end(out);
     if (r.getLast()) {
-      x->over = true;
+      x->over = true;  // it counts as delivered when the network has its last byte
       ++count_.answered;
-      settle(*x, outcome::delivered);
     }
     write(*x, good, out);
   });
@@ -127,7 +126,7 @@ void gateway_state::drained(uint64_t http_id, size_t bytes) {
 void gateway_state::lost(const wire<schema::Lost>& m) {
   clerk_.read(m, [&](schema::Lost::Reader r) {
     exchange* x = find(r.getRequest());
-    if (!x) return;
+    if (!x || x->over) return;
     x->over = true;
     switch (r.getReason()) {
       case schema::LossReason::BAD_SEAL:
@@ -173,8 +172,8 @@ void gateway_state::settle(exchange& x, outcome how) {
   if (!setup_.spends->settle(x.token(), how)) note_ = "outcomes of requests are being lost";
 }
 
-/// The exchange is over. If its client left while a node worked on it, the node may stop, and
-/// nothing is due.
+/// The exchange is over: its answer is with the network, or its client has left. If a node still
+/// works on it, that may stop; where a node had it, nothing is due.
 void gateway_state::drop(uint64_t http_id, bool cancel) {
   auto found = exchanges_.extract(http_id);
   if (found.empty()) return;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "actors/cluster/gateway.hpp"
-#include "runtime/base/unix_time.hpp"
 #include "runtime/gateway/sealed_names.hpp"
 
 namespace lethe {
@@ -33,7 +32,7 @@ void gateway_state::turn_keys(uint64_t now_s) {
 }
 
 void gateway_state::ask_issuer() {
-  ask_issuer_at_s_ = unix_s() + (token_keys_.empty() ? ask_soon_s : ask_again_s);
+  ask_issuer_at_s_ = setup_.now_s() + (token_keys_.empty() ? ask_soon_s : ask_again_s);
   http_call call{.to = setup_.issuer.origin, .path = std::string(token_directory_path)};
   ask_whole(*setup_.client, std::move(call), [this, queue = setup_.queue](result<http_whole> how) {
     queue->post([this, how = std::move(how)] { issuer_said(how); });
@@ -53,7 +52,7 @@ void gateway_state::issuer_said(const result<http_whole>& how) {
     return;
   }
   auto before = setup_.publish->issuer();
-  auto logged = setup_.publish->issuer_keys(*keys, unix_s());
+  auto logged = setup_.publish->issuer_keys(*keys, setup_.now_s());
   if (!logged) {
     note_ = logged.why().text;
     return;
@@ -93,7 +92,7 @@ void gateway_state::turn_token_keys(uint64_t now_s) {
 
 /// Engines get the keys to come, too: a roster may outlast a turn of token epochs.
 void gateway_state::want_rosters() {
-  turn_token_keys(unix_s());
+  turn_token_keys(setup_.now_s());
   if (token_keys_.empty()) return;
   const auto& keys = setup_.publish->issuer()->keys;
   self_->send(directory_, clerk_.write<schema::TokenKeys>(0, [&](schema::TokenKeys::Builder b) {
@@ -113,7 +112,7 @@ void gateway_state::publish(const wire<schema::Publish>& m) {
       if (node && n.getCapacity() > 0)
         nodes.push_back({*std::move(node), n.getCapacity(), n.getModel()});
     }
-    auto logged = setup_.publish->roster(r.getRoster(), nodes, unix_s());
+    auto logged = setup_.publish->roster(r.getRoster(), nodes, setup_.now_s());
     if (!logged) note_ = logged.why().text;
   });
   ask_witnesses();

@@ -17,7 +17,7 @@ constexpr uint32_t request_buckets[] = {1u << 10,   4u << 10, 16u << 10, 64u << 
 log_policy policy_of(const publish_setup& setup, const token_challenge& challenge) {
   log_policy p;
   p.name = publisher::policy_name;
-  p.candidates = 1;
+  p.candidates = setup.candidates;
   p.redraws = 2;
   p.request_buckets.assign(std::begin(request_buckets), std::end(request_buckets));
   p.chunk_bytes = limits::chunk_plain_bytes_max;

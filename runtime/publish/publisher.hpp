@@ -19,7 +19,8 @@ struct publish_setup {
   std::string origin;  // the log's name, and the challenge's
   std::string issuer;  // the name in the challenge
   uint32_t minimum_nodes = 1;
-  uint32_t batch = 64;  // tokens of a purchase
+  uint32_t candidates = 1;  // nodes that one seal is for
+  uint32_t batch = 64;      // tokens of a purchase
   uint32_t epoch_s = 600, grace_s = 60;
   hash32 release{};  // digest of the program that the nodes run
   /// Others are asked for their word of each head: it is published when `publish` says so.
