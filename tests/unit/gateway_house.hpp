@@ -520,7 +520,11 @@ class gateway_house {
     EXPECT_TRUE(state) << state.why().text;
     return state ? *state : change_state{};
   }
+  /// Once the scheduler has taken all that the gateway has sent it.
   size_t cancels() const {
+    caf::scoped_actor self(*system_);
+    self->request(scheduler_, http_test::patience, wire<schema::LoadsAsk>())
+        .receive([](const wire<schema::Loads>&) {}, [](caf::error&) {});
     return at->read([&] { return at->cancels.size(); });
   }
   uint64_t now_s() const { return unix_s() + shift_s; }
