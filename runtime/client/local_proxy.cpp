@@ -149,8 +149,8 @@ class local_proxy::desk final : public http_handler {
       return answer_error(*server_, request.id, {.status = 400, .message = body.why().text});
     auto how = client_.call(
         {.path = request.head.path, .body = *body, .sink = answer, .stop = answer.token()});
-    answer.end(how);
     if (!how && answer.handed_on() && tell_) tell_(how.why);
+    answer.end(how);
   } catch (const std::bad_alloc&) {
     answer.end(fault(call_fault::request, "the request does not fit its memory"));
   }

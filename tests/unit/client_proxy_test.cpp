@@ -128,7 +128,8 @@ TEST_F(ClientProxy, WhoLeavesAtTheMarkDoesNotEndThePadding) {
 TEST_F(ClientProxy, WhoLeavesBeforeTheMarkEndsTheCall) {
   cluster.says = {.type = "text/event-stream", .pieces = {"data: {}\n\n"}};
   leave_at(*proxy, cluster, "{}");
-  EXPECT_TRUE(comes_true([&] { return client->claim_pending().none_due == 1; }));
+  size_t none_due = 0;  // of a call that was not taken to its end
+  EXPECT_TRUE(comes_true([&] { return (none_due += client->claim_pending().none_due) == 1; }));
 }
 
 TEST_F(ClientProxy, AnAnswerThatIsNotProvenIsNone) {
