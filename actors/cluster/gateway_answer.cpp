@@ -158,6 +158,7 @@ void gateway_state::lost(const wire<schema::Lost>& m) {
 /// Before an answer began it is told inside; after that all that can be done is to cut it.
 void gateway_state::fail(exchange& x, outcome how, inner_problem why) {
   settle(x, how);
+  if (x.answerer) cancel(x.request, x.answerer);  // it may live on, and only pad
   why.change = !x.spent                    ? change_word::absent
                : how == outcome::delivered ? change_word::none
                                            : change_word::due;

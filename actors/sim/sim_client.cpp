@@ -178,7 +178,9 @@ void client_state::answer(const wire<schema::Answer>& m) {
       return cancel(id, sender_of<request_actor>(self_));
     }
     exchange& x = found->second;
-    x.answerer = sender_of<request_actor>(self_);
+    auto answerer = sender_of<request_actor>(self_);
+    if (!x.answerer) self_->monitor(answerer);
+    x.answerer = answerer;
     if (heard) heard(id, r.getSealed().size());
     if (r.getNumber() != x.pieces++) facts_->violated("request {}: a piece is missing", id);
     if (++x.unread > limits::answer_window)
@@ -255,6 +257,7 @@ void client_state::lost(const wire<schema::Lost>& m) {
       return;
     }
     if (!open_.contains(id)) return facts_->violated("request {} is lost and was never asked", id);
+    if (auto& answerer = open_.at(id).answerer) cancel(id, answerer);
     end(id, ending::lost);
     past_[id].losses = 1;
     // As the face does: whatever still runs need not.
@@ -262,11 +265,19 @@ void client_state::lost(const wire<schema::Lost>& m) {
   });
 }
 
+/// As the gateway does: of an engine that is lost while it only pads nobody else would tell.
+void client_state::down(const caf::down_msg& d) {
+  if (!d.reason) return;
+  for (auto& [id, x] : open_)
+    if (x.answerer && x.answerer.address() == d.source) return end(id, ending::lost);
+}
+
 face_actor::behavior_type client(face_actor::stateful_pointer<client_state> self, ledger* facts,
                                  scheduler_actor scheduler, directory_actor directory,
                                  tracer* trace) {
   self->set_default_handler(refuse_quietly);
   auto& state = self->state;
+  self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg& d) { state.down(d); });
   state.begin(self, facts, std::move(scheduler), std::move(directory), trace);
   return {
       [&state](const wire<schema::Placed>& m) { state.placed(m); },

@@ -36,6 +36,7 @@ class client_state {
   void placed(const wire<schema::Placed>& m);
   void answer(const wire<schema::Answer>& m);
   void lost(const wire<schema::Lost>& m);
+  void down(const caf::down_msg& d);
   void start_wishes();
   void on_tick();
 

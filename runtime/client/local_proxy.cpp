@@ -148,22 +148,22 @@ class local_proxy::desk final : public http_handler {
     auto body = without_labels(request.body, memory);
     if (!body)
       return answer_error(*server_, request.id, {.status = 400, .message = body.why().text});
-    auto how =
-        ask({.path = request.head.path, .body = *body, .sink = answer, .stop = answer.token()});
+    const uint64_t number = ++calls_;
+    private_ask what{
+        .path = request.head.path, .body = *body, .sink = answer, .stop = answer.token()};
+    if (watch_) what.observer = [this, number](const check_step& s) { watch_(number, s); };
+    auto how = client_.call(what);
+    if (watch_) watch_(number, outcome_of(how, answer.handed_on()));
     answer.end(how);
   } catch (const std::bad_alloc&) {
     answer.end(fault(call_fault::request, "the request does not fit its memory"));
   }
 
-  private_answer ask(private_ask what) {
-    if (!watch_) return client_.call(what);
-    const uint64_t number = ++calls_;
-    what.observer = [this, number](const check_step& s) { watch_(number, s); };
-    auto answer = client_.call(what);
-    auto cost = fmt::format("{} draw{}", answer.draws, answer.draws == 1 ? "" : "s");
-    if (answer.proof) cost += fmt::format(", {} arenas wiped", answer.proof->arenas);
-    watch_(number, {"call", bool(answer), answer ? cost : cost + "; " + answer.why.text});
-    return answer;
+  static check_step outcome_of(const private_answer& how, bool handed_on) {
+    auto detail = fmt::format("{} draw{}", how.draws, how.draws == 1 ? "" : "s");
+    if (how) return {"call", true, fmt::format("{}, {} arenas wiped", detail, how.proof->arenas)};
+    detail += handed_on ? "; its application has the answer, and no proof of it: " : "; ";
+    return {"call", false, detail + how.why.text};
   }
 
   void show_models(uint64_t id, proxy_answer& answer) {

@@ -105,8 +105,4 @@ bool make_room(std::pmr::string& text, size_t bytes) try {
   return false;
 }
 
-size_t final_plain_bytes(size_t plain) {
-  return plain + varint_bytes(plain + aead_tag_bytes) - varint_bytes(0);
-}
-
 }  // namespace lethe

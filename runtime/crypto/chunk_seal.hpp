@@ -69,8 +69,4 @@ bool make_room(std::pmr::string& text, size_t bytes);
 /// that is cut off or wrongly framed.
 result<size_t> plain_bytes_in(bytes_view chunks);
 
-/// The plaintext of a final chunk that takes as many bytes on the wire as another chunk with
-/// `plain` bytes: that one has a longer length in front.
-size_t final_plain_bytes(size_t plain);
-
 }  // namespace lethe

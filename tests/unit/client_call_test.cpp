@@ -381,12 +381,13 @@ TEST_F(ClientCall, RefusesChunksOfAnotherSizeThanIsLogged) {
 /// What an opener can't see before the end, and the network could: chunks that were left out, and
 /// their number with them.
 TEST_F(ClientCall, RefusesAnAnswerThatIsCutAtAnyChunk) {
-  cluster.cheat.padding = 6;
+  cluster.cheat.padding = 5;
   for (size_t kept = 0; kept < 8; ++kept) {
     cluster.cheat.answer = [&](std::vector<bytes>& chunks) { chunks.resize(1 + kept); };
     EXPECT_FALSE(call("{\"n\":" + std::to_string(kept % 7) + "}")) << kept;
-    EXPECT_EQ(client->claim_pending().changed + client->claim_pending().none_due, 0u);
-    if (client->count().tokens < 2) ASSERT_TRUE(client->buy());
+    if (client->count().tokens < 2) {
+      ASSERT_TRUE(client->buy());
+    }
   }
   cluster.cheat.answer = [](std::vector<bytes>& chunks) { EXPECT_EQ(chunks.size(), 1u + 8); };
   EXPECT_TRUE(call("{\"n\":10}"));

@@ -209,6 +209,7 @@ inline request_actor::behavior_type desk_request(request_actor::pointer, const d
       },
       [](const wire<schema::Cancel>&) {},
       [](stirred) {},
+      [](tick) {},
   };
 }
 

@@ -29,11 +29,11 @@ class ShapedCall : public NodeDoor {
     auto token = bought();
     auto request = seal(node_, 7, token, body, shape.chunk_bytes);
     auto key = door_->find(request.message);
+    const uint64_t others = count_arenas().alive;
     auto opened = node_door::open(*key, request.message, token.to_bytes(),
                                   std::make_shared<silent>(), whose_);
     EXPECT_TRUE(opened) << opened.why().text;
     sealed_call& call = **opened;
-    const uint64_t others = count_arenas().alive - 1;
     said out;
     std::pmr::string plain;
     std::vector<std::byte> piece;
@@ -74,12 +74,12 @@ std::vector<size_t> of_one_size(size_t count, size_t chunk) {
 }
 
 constexpr const char* bodies[] = {
-    R"({"prompt":"Once","max_tokens":1})",
-    R"({"prompt":"Once","max_tokens":40,"ignore_eos":true})",
-    R"({"prompt":"Once","max_tokens":40,"stream":true})",
-    R"({"prompt":"Once","max_tokens":8,"stream":true,"logprobs":5,"n":2})",
-    R"({"prompt":"Once","max_tokens":0)",
-    R"({"prompt":"Once","n":100000})",
+    R"({"model":"tiny","prompt":"Once","max_tokens":1})",
+    R"({"model":"tiny","prompt":"Once","max_tokens":40})",
+    R"({"model":"tiny","prompt":"Once","max_tokens":40,"stream":true})",
+    R"({"model":"tiny","prompt":"Once","max_tokens":8,"stream":true,"logprobs":5,"n":2})",
+    R"({"model":"tiny","prompt":"Once","max_tokens":0)",
+    R"({"model":"another, and a long name for one","prompt":"Once"})",
 };
 
 TEST_F(ShapedCall, EveryAnswerIsAPowerOfTwoOfOneSize) {
@@ -117,8 +117,9 @@ TEST_F(ShapedCall, PaddingNeedsNoArena) {
   // 400 bytes and more in chunks of 256: three with the end, which make four with padding.
   bool seen = false;
   for (uint32_t tokens = 1; tokens < 40 && !seen; tokens += 4)
-    seen = ask(fmt::format(R"({{"prompt":"Once","max_tokens":{}}})", tokens), {256, 0})
-               .padded_without_arenas;
+    seen =
+        ask(fmt::format(R"({{"model":"tiny","prompt":"Once","max_tokens":{}}})", tokens), {256, 0})
+            .padded_without_arenas;
   EXPECT_TRUE(seen);
 }
 
