@@ -133,7 +133,7 @@ TEST(ClusterKeys, WhatIsBrokenIsNamedAndLeftAlone) {
 TEST(ClusterKeys, AFolderThatCannotBe) {
   auto made = make_cluster_keys("/proc/nowhere/keys", "c", pair, 30);
   ASSERT_FALSE(made);
-  EXPECT_NE(made.why().text.find("/proc/nowhere/keys"), std::string::npos);
+  EXPECT_NE(made.why().text.find("/proc/nowhere"), std::string::npos);
 }
 
 }  // namespace
