@@ -64,7 +64,8 @@ bool starts_with_any(std::string_view key, std::initializer_list<std::string_vie
 
 /// Where processes listen and whom they trust is settled when they start.
 bool is_fixed(std::string_view key) {
-  return starts_with_any(key, {"name", "profile", "listen.", "tls.", "health.", "trace.", "shape."});
+  return starts_with_any(key,
+                         {"name", "profile", "listen.", "tls.", "health.", "trace.", "shape."});
 }
 
 /// A change that running engines don't feel.
