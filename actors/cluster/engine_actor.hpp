@@ -71,7 +71,7 @@ class engine_state {
     bool ended = false;
   };
   std::unordered_map<uint64_t, running> requests_;
-  size_t padding_ = 0;                 // of them: released
+  size_t padding_ = 0;  // of them: released
   told_together took_{1};
   engine_numbers told_;                // when it was last told what requests took
   uint64_t steps_ = 0, moved_ns_ = 0;  // the last progress seen

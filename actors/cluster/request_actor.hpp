@@ -69,9 +69,9 @@ class request_state {
   engine_actor engine_;
   std::shared_ptr<class stirrer> stirrer_;
   std::unique_ptr<sealed_call> call_;
-  std::optional<signed_refusal> refusal_;    // that there is no room
-  std::chrono::milliseconds tick_{0};  // zero: pieces leave when there are some
-  clock::time_point first_;            // where ticks are counted from
+  std::optional<signed_refusal> refusal_;  // that there is no room
+  std::chrono::milliseconds tick_{0};      // zero: pieces leave when there are some
+  clock::time_point first_;                // where ticks are counted from
   int64_t ticks_ = 0;
   uint32_t window_ = limits::answer_window;  // pieces that may be sent
   uint32_t number_ = 0;

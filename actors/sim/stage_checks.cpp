@@ -41,7 +41,7 @@ void stage::check_drains() {
     if (e.phase != schema::Phase::DRAINING) continue;
     auto at = desk().engines().find(id);
     bool busy = at != desk().engines().end() && at->second.held > 0;
-    busy = busy || (facts.shape.sized() && !requests_alive.empty());  // it may still pad
+    busy = busy || !requests_alive.empty();  // its last piece may wait, or its padding go on
     if (busy) idle_since_ms_[id] = now;
     uint64_t since = std::max(e.since, idle_since_ms_[id]);
     if (now > since + patience_ms)
