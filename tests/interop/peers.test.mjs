@@ -96,6 +96,7 @@ test('what a node or gateway spoils is refused', async () => {
   ];
   for (const [why, how] of spoils) {
     if (/^0 token/.test(await count())) assert.equal((await buy()).status, 0);
+    if (client.tokensLeft === 0) await client.buy();
     const said = await spoilt(how, () => fetchBy());
     assert.equal(said.status, 1, `it was taken: ${said.stdout}`);
     assert.match(said.stderr, why);
