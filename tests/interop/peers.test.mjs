@@ -75,7 +75,7 @@ test('so is the JavaScript client', async () => {
 test('change of that issuer goes into the wallet', async () => {
   const said = await spoilt({ full: true }, () => fetchBy());
   assert.equal(said.status, 1, said.stdout);
-  assert.match(said.stderr, /was not ready/);
+  assert.match(said.stderr, /is not ready/);
   await letheMeanwhile('tokens', 'claim', trust); // unless it was asked for at once
   assert.equal(gateway.changed, 1);
   assert.match(await count(), /^3 tokens/);
