@@ -117,7 +117,7 @@ async function ask(into) {
     }
     return `opened, ${many(text.length, 'character')}`;
   });
-  const { epoch, release, bytesWiped } = answer.receipt;
+  const { epoch, release, bytesWiped } = await answer.proof;
   step('receipt', 'good', `epoch ${epoch}, release ${brief(release)}…, ${bytesWiped} bytes wiped`);
   into.append(Object.assign(document.createElement('small'), { textContent: 'receipt verified' }));
   return text;
