@@ -21,9 +21,9 @@ const work = mkdtempSync(join(tmpdir(), "lethe-same-"));
 const file = join(work, "model.gguf");
 lethe(["model", "convert", folder, file, "--type", "f32"]);
 const llama = await getLlama({gpu: false, build: "never", skipDownload: true,
-                              logLevel: LlamaLogLevel.error});
+                              maxThreads: 1, logLevel: LlamaLogLevel.error});
 const model = await llama.loadModel({modelPath: file, gpuLayers: 0});
-const context = await model.createContext({contextSize: 1024});
+const context = await model.createContext({contextSize: 1024, threads: 1});
 const sequence = context.getSequence();
 
 async function peerAnswer(prompt) {
