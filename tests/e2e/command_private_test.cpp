@@ -12,8 +12,8 @@ TEST_F(PrivatePath, AnswersAndShowsEachCheck) {
   auto said = ask("My dog is called Pim. What is my dog called?", {"--explain"});
   ASSERT_EQ(said.exit_code, 0) << said.err;
   EXPECT_TRUE(has(said.out, "Your dog is called Pim.")) << said.out;
-  for (const char* step : {"gateway keys", "log head", "logged keys", "roster", "exposure", "draw",
-                           "token", "seal", "answer", "receipt"})
+  for (const char* step : {"gateway keys", "log head", "logged keys", "shape", "roster", "exposure",
+                           "draw", "token", "seal", "answer", "receipt"})
     EXPECT_TRUE(has(said.err, std::string("ok     ") + step)) << step << "\n" << said.err;
   EXPECT_FALSE(has(said.err, "FAILED")) << said.err;
   EXPECT_TRUE(has(said.err, "no node is attested"));
