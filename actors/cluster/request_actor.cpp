@@ -164,15 +164,16 @@ bool request_state::send_piece() {
 
 /// Its place is free when its arenas are gone; whether it is over is another matter.
 void request_state::look_on() {
-  const bool left = call_->cancelled();
-  if (left && call_->how() == sealed_call::fate::turned_away && !left_) {
+  const bool stopped = call_->cancelled();
+  if (stopped && !left_) {  // turned away
     // An engine that breaks ends, and with it every request.
     if (!desk_.engine->opened.serving->health()) return;
     tell_lost(schema::LossReason::ENGINE_FULL);
   }
-  if (left) call_->forget();
-  if (call_->forgotten() && !released_) release(outcome_of(call_->how()));
-  if (left || call_->said_all()) end();
+  if (stopped) call_->forget();
+  if (call_->forgotten() && !released_)
+    release(left_ ? schema::Outcome::CANCELLED : outcome_of(call_->how()));
+  if (stopped || call_->said_all()) end();
 }
 
 /// The arena is gone; the engine may count it out.
