@@ -162,7 +162,8 @@ bool request_state::send_piece() {
   return true;
 }
 
-/// Its place is free when its arenas are gone; whether it is over is another matter.
+/// It is released when all is said. Where pieces wait for ticks that is when its arenas are gone:
+/// others may have its place while it is padded, and its client watches it until it ends.
 void request_state::look_on() {
   const bool stopped = call_->cancelled();
   if (stopped && !left_) {  // turned away
@@ -171,9 +172,10 @@ void request_state::look_on() {
     tell_lost(schema::LossReason::ENGINE_FULL);
   }
   if (stopped) call_->forget();
-  if (call_->forgotten() && !released_)
+  const bool over = stopped || call_->said_all();
+  if (!released_ && (over || (tick_.count() > 0 && call_->forgotten())))
     release(left_ ? schema::Outcome::CANCELLED : outcome_of(call_->how()));
-  if (stopped || call_->said_all()) end();
+  if (over) end();
 }
 
 /// The arena is gone; the engine may count it out.
