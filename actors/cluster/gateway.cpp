@@ -223,13 +223,19 @@ void gateway_state::take(exchange& x, inner_sealed s) {
       x.candidates.push_back(e.node_id);
   std::ranges::reverse(x.candidates);  // asked from the back
   x.sealed = std::move(s);
-  token_id token = x.token();
-  bool asked = setup_.spends->spend(
-      token, x.sealed->change.digest(),
-      [this, queue = setup_.queue, id = x.http.id, token](result<spend_answer> how) {
-        queue->post([this, id, token, how = std::move(how)] { spent(id, token, how); });
+  if (!spend(x, x.token(), x.sealed->change.digest(), &gateway_state::spent))
+    problem(x, {503, "too many tokens are being spent; nothing was"});
+}
+
+/// False: too many are on their way.
+bool gateway_state::spend(exchange& x, const token_id& token, const hash32& change,
+                          spend_heard heard) {
+  return setup_.spends->spend(
+      token, change,
+      [this, queue = setup_.queue, id = x.http.id, token, heard](result<spend_answer> how) {
+        queue->post(
+            [this, id, token, heard, how = std::move(how)] { (this->*heard)(id, token, how); });
       });
-  if (!asked) problem(x, {503, "too many tokens are being spent; nothing was"});
 }
 
 void gateway_state::spent(uint64_t http_id, const token_id& token,

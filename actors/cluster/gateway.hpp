@@ -89,6 +89,9 @@ class gateway_state {
   std::optional<inner_problem> check(const inner_sealed& s) const;
   const token_key* redeemable(const hash32& id) const;
   void take(exchange& x, inner_sealed s);
+  using spend_heard = void (gateway_state::*)(uint64_t http_id, const token_id& token,
+                                              const result<spend_answer>& how);
+  bool spend(exchange& x, const token_id& token, const hash32& change, spend_heard heard);
   void spent(uint64_t http_id, const token_id& token, const result<spend_answer>& how);
   void place(exchange& x);
   void refuse_outside(uint64_t http_id, int status, const char* title, std::string_view type = {});

@@ -163,13 +163,9 @@ void gateway_state::spend_claimed(exchange& x) {
   const auto* key = redeemable(token.key_id);
   if (!key || !verify_token(token, *key, setup_.publish->challenge().digest()))
     return problem(x, {403, "no change is due for this token"});
-  token_id name{token.key_id, token.nonce};
-  bool asked = setup_.spends->spend(
-      name, x.claimed->change.digest(),
-      [this, queue = setup_.queue, id = x.http.id, name](result<spend_answer> how) {
-        queue->post([this, id, name, how = std::move(how)] { claimed_spent(id, name, how); });
-      });
-  if (!asked) problem(x, {503, "too many tokens are being spent; ask later"});
+  if (!spend(x, {token.key_id, token.nonce}, x.claimed->change.digest(),
+             &gateway_state::claimed_spent))
+    problem(x, {503, "too many tokens are being spent; ask later"});
 }
 
 void gateway_state::claimed_spent(uint64_t http_id, const token_id& token,
