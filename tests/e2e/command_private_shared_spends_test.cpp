@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "tests/e2e/private_path.hpp"
-#include "tests/e2e/redis_process.hpp"
 #include "tests/e2e/running_lethe.hpp"
+#include "tests/redis_process.hpp"
 
 namespace lethe {
 namespace {
@@ -59,7 +59,8 @@ class SharedSpends : public PrivatePath {
     return said.out;
   }
 
-  redis_process redis_;
+  scratch_folder redis_folder_;
+  redis_process redis_{redis_folder_ / ""};
   std::string shared_, more_;
   std::optional<running_cluster> second_, second_relay_;
   std::string second_file_, trust2_;
@@ -210,7 +211,8 @@ TEST_F(SharedSpends, WithoutRedisRequestsAreRefusedAndNoTokenIsLost) {
 }
 
 TEST_F(PrivatePath, ARedisThatCouldForgetIsRefusedAtTheStart) {
-  redis_process forgetful("everysec");
+  scratch_folder folder;
+  redis_process forgetful(folder / "", {"--appendfsync", "everysec"});
   gateway_more_ = "redis = \"" + forgetful.url() + "\"\n";
   auto file = folder_.write("other.toml", gateway_config("127.0.0.1:0", "other", "other"));
   auto said = run_lethe({"up", file});

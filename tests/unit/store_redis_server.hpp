@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -11,45 +10,21 @@
 
 #include "runtime/store/redis_link.hpp"
 #include "store_samples.hpp"
+#include "tests/redis_process.hpp"
 
 namespace lethe::test {
 
-/// A Redis of the test's own, on a socket in the test's folder.
-class redis_server {
- public:
-  explicit redis_server(std::vector<std::string> more = {}) : more_(std::move(more)) { start(); }
-  ~redis_server() { kill(); }
-  redis_server(const redis_server&) = delete;
+struct redis_folder {
+  temporary_folder own_folder;
+};
 
-  void start() {
-    std::vector<std::string> words = {
-        "redis-server", "--port",    "0",         "--unixsocket", socket(), "--dir",
-        folder_.path(), "--save",    "",          "--appendonly", "yes",    "--appendfsync",
-        "always",       "--logfile", "server.log"};
-    words.insert(words.end(), more_.begin(), more_.end());
-    std::vector<char*> argv;
-    for (std::string& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::setpgid(0, 0);  // with the children that write its files
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      ::execvp(argv[0], argv.data());
-      ::_exit(127);
-    }
-    for (int left = 6000; left > 0 && !answers(); --left) ::usleep(10'000);
-    if (!answers()) ADD_FAILURE() << "redis-server does not start; is it installed?";
-  }
-  void kill() {
-    if (pid_ <= 0) return;
-    if (::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-  void forget() { fs::remove_all(folder_ / "appendonlydir"); }
-  std::string socket() const { return folder_ / "redis.sock"; }
-  std::string url() const { return "unix:" + socket(); }
-  const temporary_folder& folder() const { return folder_; }
+/// A Redis with a folder of its own.
+class redis_server : redis_folder, public redis_process {
+ public:
+  explicit redis_server(std::vector<std::string> more = {})
+      : redis_process(own_folder.path(), std::move(more)) {}
+  void forget() { fs::remove_all(own_folder / "appendonlydir"); }
+  const temporary_folder& folder() const { return own_folder; }
 
   /// As nobody in particular: the first words of what Redis answers.
   std::string tell(std::initializer_list<const char*> words) const {
@@ -63,16 +38,6 @@ class redis_server {
     freeReplyObject(r);
     return text;
   }
-
- private:
-  bool answers() const {
-    const std::string told = tell({"PING"});
-    return told == "PONG" || told.starts_with("NOAUTH");
-  }
-
-  temporary_folder folder_;
-  std::vector<std::string> more_;
-  pid_t pid_ = -1;
 };
 
 /// Between a store and its Redis: passes everything on, until it is told to break the connection

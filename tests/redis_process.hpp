@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -9,15 +10,20 @@
 #include <unistd.h>
 
 #include <csignal>
-
-#include "tests/e2e/command.hpp"
+#include <filesystem>
+#include <string>
+#include <vector>
 
 namespace lethe {
 
-/// A Redis of the test's own, on a socket in a folder of its own, that writes before it answers.
+/// A Redis of the test's own, on a socket in a folder that outlives it, that writes before it
+/// answers unless `more` settings say otherwise.
 class redis_process {
  public:
-  explicit redis_process(std::string fsync = "always") : fsync_(std::move(fsync)) { start(); }
+  explicit redis_process(std::filesystem::path folder, std::vector<std::string> more = {})
+      : folder_(std::move(folder)), more_(std::move(more)) {
+    start();
+  }
   ~redis_process() { kill(); }
   redis_process(const redis_process&) = delete;
   redis_process& operator=(const redis_process&) = delete;
@@ -25,8 +31,9 @@ class redis_process {
   void start() {
     std::vector<std::string> words = {
         "redis-server", "--port",    "0",         "--unixsocket", socket(), "--dir",
-        folder_ / "",   "--save",    "",          "--appendonly", "yes",    "--appendfsync",
-        fsync_,         "--logfile", "server.log"};
+        folder_,        "--save",    "",          "--appendonly", "yes",    "--appendfsync",
+        "always",       "--logfile", "server.log"};
+    words.insert(words.end(), more_.begin(), more_.end());
     std::vector<char*> argv;
     for (auto& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
@@ -45,7 +52,7 @@ class redis_process {
     if (::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
     ::waitpid(std::exchange(pid_, -1), nullptr, 0);
   }
-  std::string socket() const { return folder_ / "redis.sock"; }
+  std::string socket() const { return (folder_ / "redis.sock").string(); }
   std::string url() const { return "unix:" + socket(); }
 
  private:
@@ -60,11 +67,12 @@ class redis_process {
                 ::send(fd, "PING\r\n", 6, MSG_NOSIGNAL) == 6 && ::poll(&p, 1, 5000) == 1 &&
                 ::recv(fd, said, sizeof said - 1, 0) > 0;
     ::close(fd);
-    return good && std::string(said).starts_with("+PONG");
+    const std::string word(said);
+    return good && (word.starts_with("+PONG") || word.starts_with("-NOAUTH"));
   }
 
-  scratch_folder folder_;
-  std::string fsync_;
+  const std::filesystem::path folder_;
+  const std::vector<std::string> more_;
   pid_t pid_ = -1;
 };
 
