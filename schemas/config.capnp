@@ -156,7 +156,7 @@ struct Gateway {
 struct Shape {
   mode @0 :ShapeMode = sizeTick $help("what is hidden of an answer's lengths and times (logged policy)");
   chunk @1 :UInt32 = 2048 $bytes $least(256) $most(8192) $help("of plaintext in every chunk of an answer (logged policy)");
-  tickMs @2 :UInt32 = 20 $least(1) $most(1000) $help("between chunks of size_tick (logged policy)");
+  tickMs @2 :UInt32 = 50 $least(1) $most(1000) $help("between chunks of size_tick (logged policy)");
 }
 
 enum ShapeMode {

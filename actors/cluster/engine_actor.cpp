@@ -104,7 +104,7 @@ void engine_state::submit(const wire<schema::Submit>& m) {
       return refuse(id, schema::LossReason::ENGINE_FULL, client,
                     said ? bytes_view(*said) : bytes_view());
     }
-    request_desk desk{engine_, setup_.trace, setup_.slot, setup_.epoch};
+    request_desk desk{engine_, setup_.trace, setup_.slot, setup_.epoch, setup_.ticks_from};
     auto actor =
         self_->spawn<caf::monitored>(run_request, desk, id, m, client, engine_actor(self_));
     requests_.emplace(id, running{actor, client});

@@ -22,6 +22,7 @@ struct engine_setup {
   answer_shape inside;  // of those to who lives in the cluster, and opens them itself
   tracer* trace = nullptr;
   uint32_t report_ms = 200;
+  caf::actor_clock::time_point ticks_from;  // the wall clock's beginning, by the actors' clock
   std::function<result<opened_engine>(load_progress)> open;
 };
 

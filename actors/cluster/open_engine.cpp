@@ -88,6 +88,8 @@ tracer_config trace_config_of(schema::Trace::Reader t) {
 engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<engine_opener> opener,
                       tracer* trace) {
   engine_setup setup{.release = program_digest(), .trace = trace};
+  setup.ticks_from =
+      std::chrono::steady_clock::now() - std::chrono::system_clock::now().time_since_epoch();
   auto read = unpack(order, [&setup](schema::StartEngine::Reader r) {
     setup.slot = r.getSpec().getSlot();
     setup.epoch = r.getSpec().getEpoch();

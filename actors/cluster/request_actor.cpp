@@ -61,7 +61,6 @@ void request_state::begin(request_actor::stateful_pointer<request_state> self,
   });
   if (call_) {
     tick_ = std::chrono::milliseconds(call_->shape().ticks() ? call_->shape().tick_ms : 0);
-    first_ = self_->clock().now();
     if (tick_.count() > 0) wait_for_tick();
     return stir();
   }
@@ -108,12 +107,12 @@ void request_state::stir() {
   send_pieces();
 }
 
-/// Each tick is counted from the first, however long one takes, and one that came late is left out:
-/// when a piece leaves tells nothing of what is in it.
+/// Multiples of it by the wall clock, the same for all requests of all nodes, and one that came
+/// late is left out: when a piece leaves tells nothing of what is in it, nor when its request came.
 void request_state::wait_for_tick() {
-  auto now = self_->clock().now();
-  ticks_ = std::max<int64_t>(ticks_, (now - first_) / tick_) + 1;
-  self_->delayed_send(request_actor(self_), first_ + ticks_ * tick_ - now, tick::value);
+  const auto now = std::max(self_->clock().now(), due_);
+  due_ = now - (now - desk_.ticks_from) % tick_ + tick_;
+  self_->scheduled_send(request_actor(self_), due_, tick::value);
 }
 
 void request_state::on_tick() {

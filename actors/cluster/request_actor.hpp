@@ -32,6 +32,7 @@ struct request_desk {
   tracer* trace = nullptr;
   uint16_t slot = 0;
   uint32_t epoch = 0;
+  caf::actor_clock::time_point ticks_from;  // the same instant at all nodes
 };
 
 /// Owns one request's arena from its seal to its wipe. From there on it only pads the answer: the
@@ -69,10 +70,9 @@ class request_state {
   engine_actor engine_;
   std::shared_ptr<class stirrer> stirrer_;
   std::unique_ptr<sealed_call> call_;
-  std::optional<signed_refusal> refusal_;  // that there is no room
-  std::chrono::milliseconds tick_{0};      // zero: pieces leave when there are some
-  clock::time_point first_;                // where ticks are counted from
-  int64_t ticks_ = 0;
+  std::optional<signed_refusal> refusal_;    // that there is no room
+  std::chrono::milliseconds tick_{0};        // zero: pieces leave when there are some
+  clock::time_point due_;                    // the next tick
   uint32_t window_ = limits::answer_window;  // pieces that may be sent
   uint32_t number_ = 0;
   uint64_t begun_ns_ = 0;

@@ -20,7 +20,7 @@ TEST(ShapeTable, TicksUnlessItSaysOtherwise) {
     auto s = c.config.get().getShape();
     EXPECT_EQ(s.getMode(), schema::ShapeMode::SIZE_TICK);
     EXPECT_EQ(s.getChunk(), 2048u);
-    EXPECT_EQ(s.getTickMs(), 20u);
+    EXPECT_EQ(s.getTickMs(), 50u);
   }
   auto c = check(file("[shape]\nmode = \"size\"\nchunk = \"1 KiB\"\n"));
   EXPECT_EQ(problems(c), "");

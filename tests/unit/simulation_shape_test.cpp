@@ -116,6 +116,23 @@ TEST(AnswerShape, PiecesOfATickLeaveAtItsTimesWhateverIsInThem) {
   }
 }
 
+/// Else when a piece leaves tells when its request was taken.
+TEST(AnswerShape, AllAnswersTickAtTheSameInstants) {
+  shaped_cluster cluster(ticking);
+  std::set<uint64_t> phases;
+  for (int i = 0; i < 4; ++i) {
+    cluster.ask(slow);
+    bool later = false;
+    cluster.on_.sys->spawn(alarm, 7'000, [&later] { later = true; });
+    cluster.until([&] { return later; });
+  }
+  cluster.until([&] { return cluster.ended(); });
+  ASSERT_EQ(cluster.heard.size(), 4u);
+  for (const auto& [id, all] : cluster.heard)
+    for (const auto& p : all) phases.insert(p.at_us % 20'000);
+  EXPECT_EQ(phases.size(), 1u);
+}
+
 TEST(AnswerShape, WithoutATickTheyLeaveWhenThereIsSomething) {
   shaped_cluster cluster(one_size);
   std::set<uint64_t> lasted;
