@@ -23,6 +23,8 @@ class inner_sink {
   virtual ~inner_sink() = default;
   virtual bool head(uint32_t status, std::span<const bhttp_field> fields) = 0;
   virtual bool content(std::string_view piece) = 0;
+  /// There is no more of it; padding may follow.
+  virtual void whole() {}
 };
 
 /// How an ask ended, and whether any of it may have left this machine: if not, whatever was in it

@@ -164,9 +164,22 @@ class calling {
     if (!end && !end.left) return unsent("answer", end);
     if (answer.refused() && end) return refused(*answer.refused(), sealed->message);
     if (end) return take_proof(answer);
-    with_.tokens.leave_open(offer_.token.nonce);
-    if (answer.why()) return failing("answer", {call_fault::answer, *answer.why()});
-    return failing("answer", end);
+    keep_account(answer);
+    if (answer.why()) return unproven("answer", {call_fault::answer, *answer.why()}, answer);
+    return unproven("answer", end, answer);
+  }
+
+  /// A whole answer has its price, proven or not: change for it would be a gift.
+  void keep_account(const sealed_answer& answer) {
+    // The answer is here: that the wallet's disk fails now is for its next use.
+    if (answer.whole())
+      (void)bool(with_.tokens.forget(offer_.token.nonce));
+    else
+      with_.tokens.leave_open(offer_.token.nonce);
+  }
+  call_end unproven(const char* name, call_end end, const sealed_answer& answer) {
+    if (answer.whole()) end.why.text = "the answer is whole, but not proven: " + end.why.text;
+    return failing(name, std::move(end));
   }
 
   /// The same bytes go again only if the gateway could not open them: then nothing was processed.
@@ -194,22 +207,18 @@ class calling {
 
   call_end take_proof(sealed_answer& answer) {
     auto proof = answer.finish();
-    if (!proof) {
-      with_.tokens.leave_open(offer_.token.nonce);
-      return failing("receipt", {call_fault::answer, proof.why()});
-    }
-    if (state_->release && proof->release != *state_->release) {
-      with_.tokens.leave_open(offer_.token.nonce);
-      return failing("receipt", fault(call_fault::answer,
-                                      "receipt: the node runs another release than the log has"));
-    }
+    keep_account(answer);
+    if (!proof) return unproven("receipt", {call_fault::answer, proof.why()}, answer);
+    if (state_->release && proof->release != *state_->release)
+      return unproven(
+          "receipt",
+          fault(call_fault::answer, "receipt: the node runs another release than the log has"),
+          answer);
     step("answer",
          fmt::format("status {} from node {}", answer.status(), short_name(answer.node()->id)));
     step("receipt", fmt::format("{} arenas, {} bytes wiped; signed by that node", proof->arenas,
                                 proof->bytes_wiped));
     answer_.proof = *proof;
-    // The answer is here: that the wallet's disk fails now is for its next use.
-    (void)bool(with_.tokens.forget(offer_.token.nonce));
     return {};
   }
 

@@ -80,17 +80,27 @@ bool proxy_answer::content(std::string_view piece) {
   return !too_large_;
 }
 
+void proxy_answer::whole() {
+  if (streams_) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (left_ || stop_.stop_requested()) return;
+    handed_on_ = true;
+  }
+  to_.answer(id_, std::move(head_), held_);
+}
+
 /// Before the application can see it and leave.
 void proxy_answer::look_for_mark(std::string_view piece) {
   held_ += piece;
   std::lock_guard lock(mutex_);
-  marked_ = held_.ends_with(done_mark);
+  handed_on_ = held_.ends_with(done_mark);
   held_.erase(0, held_.size() - std::min(held_.size(), done_mark.size()));
 }
 
 bool proxy_answer::handed_on() const {
   std::lock_guard lock(mutex_);
-  return marked_;
+  return handed_on_;
 }
 
 /// Waits for room; false: nobody reads on.
@@ -107,10 +117,9 @@ bool proxy_answer::write(std::string_view piece) {
 void proxy_answer::end(const call_end& how) {
   {
     std::lock_guard lock(mutex_);
-    if (left_ || stop_.stop_requested()) return;
+    if (left_ || stop_.stop_requested() || (handed_on_ && !streams_)) return;
   }
-  if (!how) return fail(how);
-  streams_ ? to_.end(id_) : to_.answer(id_, std::move(head_), held_);
+  how ? to_.end(id_) : fail(how);
 }
 
 /// As an answer, or inside the stream that has begun, behind all that it has.
@@ -135,7 +144,7 @@ void proxy_answer::leave() {
   {
     std::lock_guard lock(mutex_);
     left_ = true;
-    if (marked_) return;
+    if (handed_on_) return;
   }
   stop();
 }

@@ -19,8 +19,8 @@ api_error to_api_error(const call_end& end);
 result<std::pmr::string> without_labels(std::string_view body, std::pmr::memory_resource* memory);
 
 /// One answer on its way from a node to an application. A stream goes on as it comes, its end mark
-/// too, and stays open for the node's receipt, whose lack it tells. Any other answer waits for
-/// that.
+/// too, and stays open for the node's receipt, whose lack it tells. Any other answer goes on once
+/// it is whole: its receipt, behind as much padding as answer, is for the log.
 class proxy_answer final : public inner_sink {
  public:
   /// At most that much is written and not with the network.
@@ -32,12 +32,13 @@ class proxy_answer final : public inner_sink {
   // On the caller's thread:
   bool head(uint32_t status, std::span<const bhttp_field> fields) override;
   bool content(std::string_view piece) override;
+  void whole() override;
   void end(const call_end& how);
 
   // On the server's:
   void drained(size_t bytes);
-  /// Nobody reads on. What follows a stream's end mark is taken all the same: if padding stopped,
-  /// that would tell the network where the answer ended.
+  /// Nobody reads on. What follows the answer's end is taken all the same: if padding stopped, that
+  /// would tell the network where it ended.
   void leave();
   // On any:
   void stop();
@@ -60,7 +61,7 @@ class proxy_answer final : public inner_sink {
   bool streams_ = false, too_large_ = false;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool marked_ = false, left_ = false;
+  bool handed_on_ = false, left_ = false;
   size_t undrained_ = 0;
 };
 

@@ -41,13 +41,20 @@ bool sealed_answer::content(std::string_view piece) {
   if (auto ok = reader_.feed(plain_, content_); !ok) return bad(ok);
   if (reader_.has_head() && !std::exchange(began_, true))
     if (!to_.head(reader_.status(), reader_.fields())) return false;
-  return content_.empty() || to_.content(content_);
+  if (!content_.empty() && !to_.content(content_)) return false;
+  if (reader_.done()) tell_whole();
+  return true;
+}
+
+void sealed_answer::tell_whole() {
+  if (!std::exchange(whole_, true)) to_.whole();
 }
 
 result<receipt> sealed_answer::finish() {
   auto proof = opener_.finish();
   if (!proof) return proof;
   if (auto ok = reader_.finish(); !ok) return ok.why();
+  tell_whole();
   return proof;
 }
 

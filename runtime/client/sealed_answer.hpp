@@ -36,11 +36,13 @@ class sealed_answer final : public inner_sink {
   /// Why it wanted no more, if it was not the sink's wish.
   const std::optional<error>& why() const { return why_; }
   bool began() const { return began_; }
+  bool whole() const { return whole_; }
   uint32_t status() const { return reader_.status(); }
   const node_public* node() const { return opener_.node(); }
 
  private:
   bool bad(const result<void>& what);
+  void tell_whole();
 
   answer_opener opener_;
   inner_sink& to_;
@@ -49,7 +51,7 @@ class sealed_answer final : public inner_sink {
   bhttp_response_reader reader_;  // of the node's answer
   std::optional<gateway_refusal> refusal_;
   std::optional<error> why_;
-  bool began_ = false;
+  bool began_ = false, whole_ = false;
 };
 
 }  // namespace lethe

@@ -215,7 +215,7 @@ class fetches {
     for (unsigned i = 0; !stop_; ++i) {
       auto about = "What is " + std::to_string(i) + "?";
       auto said = run_lethe({"fetch", of_.trust(), "--prompt", about});
-      if (said.exit_code == 0)
+      if (said.exit_code == 0 || has(said.err, "the answer is whole"))
         ++seen_.whole;
       else if (has(said.err, "spent before"))
         ++seen_.spent_before;

@@ -114,7 +114,7 @@ gateway = "${gateway.url}/"\n`);
   await assert.rejects(say('one'), spent);
   assert.equal(gateway.shown, 1 + redraws, 'remembered');
 
-  gateway.onSealed = (bytes) => bytes.slice(0, -300);
+  gateway.onSealed = (bytes) => bytes.slice(0, bytes.length / 4);  // not whole
   await assert.rejects(say('two'), (e) => e.status === 502);
   await assert.rejects(say('two'), spent);
   assert.equal(gateway.shown, 2 * (1 + redraws), 'answers that were cut');

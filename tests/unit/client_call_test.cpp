@@ -349,12 +349,25 @@ TEST(ClientCallOfTwo, EitherMayAnswerAndTheReceiptIsItsOwn) {
 }
 
 TEST_F(ClientCall, RefusesAnAnswerThatIsCutOff) {
-  cluster.cheat.cut_sealed = true;
+  cluster.says.pieces = {"one", "two"};
+  cluster.cheat.answer = [](std::vector<bytes>& chunks) { chunks.resize(2); };
   EXPECT_TRUE(refused_at(call(), call_fault::answer, "receipt", "sealed"));
+  EXPECT_EQ(got.body, "one");
+  EXPECT_EQ(client->count().open, 1u);
+}
+
+/// Change for it would be an answer for nothing.
+TEST_F(ClientCall, AWholeAnswerWithoutItsProofIsToldAndPaidFor) {
+  cluster.cheat.cut_sealed = true;
+  auto is_told = [&](const private_answer& answer, const char* step, const char* what) {
+    return refused_at(answer, call_fault::answer, step, what) &&
+           answer.why.text.starts_with("the answer is whole, but not proven: ");
+  };
+  EXPECT_TRUE(is_told(call(), "receipt", "sealed"));
   cluster.cheat = {};
   cluster.cheat.cut_outside = true;
-  EXPECT_TRUE(refused_at(call("{}"), call_fault::answer, "answer", "cut off"));
-  EXPECT_EQ(client->count().open, 2u);
+  EXPECT_TRUE(is_told(call("{}"), "answer", "cut off"));
+  EXPECT_EQ(client->count().open, 0u);
 }
 
 TEST_F(ClientCall, RefusesChunksInAnotherOrder) {

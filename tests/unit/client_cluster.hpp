@@ -313,7 +313,8 @@ class fake_cluster final : public http_handler {
       plain.emplace_back(std::exchange(text, std::pmr::string(memory)));
     }
     writer.end(text);
-    plain.emplace_back(text);
+    if (plain.empty()) plain.emplace_back();
+    plain.back() += text;
     receipt r{.token_hash = s.token.hash(),
               .request_hash = opened.request_hash,
               .epoch = opened.epoch,

@@ -128,18 +128,35 @@ TEST_F(ClientProxy, WhoLeavesAtTheMarkDoesNotEndThePadding) {
 }
 
 TEST_F(ClientProxy, WhoLeavesBeforeTheMarkEndsTheCall) {
-  cluster.says = {.type = "text/event-stream", .pieces = {"data: {}\n\n"}};
+  cluster.says = {.type = "text/event-stream", .pieces = {"data: {}\n\n", "data: {}\n\n"}};
   leave_at(*proxy, cluster, "{}");
   size_t none_due = 0;  // of a call that was not taken to its end
   EXPECT_TRUE(comes_true([&] { return (none_due += client->claim_pending().none_due) == 1; }));
 }
 
-TEST_F(ClientProxy, AnAnswerThatIsNotProvenIsNone) {
+/// Else it would be late by as much padding as it has content.
+TEST_F(ClientProxy, AWholeAnswerIsNotHeldForItsPadding) {
+  leave_at(*proxy, cluster, "{\"id\":\"1\"}");
+  EXPECT_TRUE(comes_true([&] { return client->count().open == 0; }));
+  EXPECT_EQ(client->count().tokens, 7u);
+}
+
+TEST_F(ClientProxy, AnAnswerWhoseProofIsBadIsToldInTheLog) {
   cluster.cheat.receipt_says = [](receipt& r) { r.epoch += 1; };
+  auto got = ask("{}");
+  EXPECT_EQ(got.head.status, 200);
+  EXPECT_EQ(got.body, "{\"id\":\"1\"}");
+  EXPECT_TRUE(comes_true([&] { return told == 1; }));
+}
+
+TEST_F(ClientProxy, AnAnswerThatIsNotWholeIsNone) {
+  cluster.says.pieces = {"{\"id\":", "\"1\"}"};
+  cluster.cheat.answer = [](auto& chunks) { chunks.resize(2); };  // nonce and first piece
   auto got = ask("{}");
   EXPECT_EQ(got.head.status, 502);
   EXPECT_NE(got.body.find("\"code\":\"answer_broken\""), std::string::npos) << got.body;
   EXPECT_EQ(got.body.find("\"id\""), std::string::npos);
+  EXPECT_EQ(told, 0u);
 }
 
 TEST_F(ClientProxy, ErrorsAreOnesThatLibrariesUnderstand) {
