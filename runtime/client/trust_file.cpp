@@ -6,6 +6,7 @@
 
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/client/client_limits.hpp"
+#include "runtime/config/origin_text.hpp"
 #include "runtime/config/toml_mapper.hpp"
 #include "runtime/log/words.hpp"
 #include "runtime/token/token_limits.hpp"
@@ -31,7 +32,7 @@ class trust_reader {
         .file = file_,
         .log = log ? *std::move(log) : nobody(),
         .relays = relays(),
-        .issuer = server("issuer", text_of(from_.getIssuer())),
+        .issuer = issuer(),
         .issuer_name =
             name("issuer_name", text_of(from_.getIssuerName()), limits::token_issuer_bytes_max),
         .origin = name("origin", text_of(from_.getOrigin()), limits::token_origin_bytes_max),
@@ -88,6 +89,15 @@ class trust_reader {
     if (at) return *std::move(at);
     wrong(key, "{}", at.why().text);
     return {};
+  }
+
+  server_at issuer() {
+    auto url = text_of(from_.getIssuer());
+    if (is_open_way(url))
+      wrong("issuer",
+            "is plain http to another machine, and the account's secret is sent there; "
+            "use https");
+    return server("issuer", url);
   }
 
   std::string name(const char* key, std::string_view text, size_t bytes_max) {

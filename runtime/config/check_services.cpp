@@ -60,6 +60,10 @@ void check_gateway(cluster_config& config) {
   check_listener(config, "gateway", g);
   check_folder(config, "gateway.folder", g.getFolder().cStr());
   check_url(config, "gateway.issuer", g.getIssuer().cStr());
+  if (is_open_way(g.getIssuer().cStr()))
+    config.refuse("gateway.issuer",
+                  "is plain http to another machine, and the gateway's secret is sent there; use "
+                  "https");
   if (g.getIssuerSecret().size() == 0)
     config.refuse("gateway.issuer_secret",
                   "is missing: the issuer makes that file, [issuer] secret; copy it here");
@@ -96,6 +100,11 @@ void check_origins(cluster_config& config, const char* section, Reader from) {
 void check_issuer(cluster_config& config) {
   auto i = config.get().getIssuer();
   check_listener(config, "issuer", i);
+  auto where = listener_text::parse(i.getListen().cStr());
+  if (where.valid && !where.loopback && i.getCertificate().size() == 0)
+    config.refuse("issuer.listen",
+                  "is not on loopback, and accounts send their secrets there: give it a "
+                  "certificate and key");
   check_folder(config, "issuer.folder", i.getFolder().cStr());
   if (i.getName().size() == 0 || i.getName().size() > 255)
     config.refuse("issuer.name", "must have 1 to 255 bytes: challenges carry it");

@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <string>
+
+#include "runtime/config/listener_text.hpp"
 
 namespace lethe {
 
 namespace {
+
+constexpr std::string_view plain = "http://", over_tls = "https://";
 
 constexpr size_t host_bytes_max = 253;
 
@@ -33,7 +38,6 @@ bool is_port(std::string_view text, uint16_t usual) {
 }  // namespace
 
 result<void> check_origin(std::string_view text) {
-  constexpr std::string_view plain = "http://", over_tls = "https://";
   const bool tls = text.starts_with(over_tls);
   if (text == "*") return fail("allows every page; name the origins of those that you mean");
   auto rest = text;
@@ -48,6 +52,14 @@ result<void> check_origin(std::string_view text) {
   if (!tls && !is_loopback(host))
     return fail("is plain http, where browsers have no Web Crypto; only pages of localhost may be");
   return {};
+}
+
+bool is_open_way(std::string_view url) {
+  if (!url.starts_with(plain)) return false;
+  auto host = url.substr(plain.size());
+  host = host.substr(0, host.find_first_of("/?#"));
+  host = host.substr(0, host.find(':', host.starts_with('[') ? host.find(']') : 0));
+  return host != "localhost" && !listener_text::parse(std::string(host) + ":0").loopback;
 }
 
 }  // namespace lethe

@@ -84,6 +84,13 @@ TEST(ClientTrustFile, RefusesKeysAndNamesThatCannotBe) {
             std::string::npos);
 }
 
+TEST(ClientTrustFile, TheAccountsSecretGoesNowhereInTheClear) {
+  const std::string there = "https://issuer.example:8443";
+  EXPECT_NE(changed(there, "http://issuer.example:8443").find("issuer: is plain http to another"),
+            std::string::npos);
+  EXPECT_EQ(changed(there, "http://127.0.0.1:8443"), "");
+}
+
 TEST(ClientTrustFile, UnattestedNodesMustBeNamed) {
   EXPECT_NE(changed("[\n  \"none\",\n  \"tpm2\",\n]", "[]").find("evidence: names no kind"),
             std::string::npos);

@@ -61,6 +61,33 @@ TEST(Origins, AreRefusedWithLineAndReason) {
   refuses(relay_file("1"), {"relay.origins"});
 }
 
+TEST(OpenWays, ArePlainHttpToAnotherMachine) {
+  for (const char* open :
+       {"http://issuer.example", "http://issuer.example:80/a", "http://192.0.2.1:8100",
+        "http://[2001:db8::1]:1/", "http://localhost.example", "http://127.0.0.1.example:1",
+        "http://me@127.0.0.1.example", "http://127.0.0.1@issuer.example", "http://"})
+    EXPECT_TRUE(is_open_way(open)) << open;
+  for (const char* closed : {"https://issuer.example", "http://localhost", "http://localhost:1/a",
+                             "http://127.0.0.1:8100", "http://127.1.2.3/", "http://[::1]:1", ""})
+    EXPECT_FALSE(is_open_way(closed)) << closed;
+}
+
+TEST(OpenWays, AreRefusedWhereSecretsAreSent) {
+  const auto gateway = [](const std::string& issuer) {
+    return "[gateway]\nlisten = \"127.0.0.1:0\"\nfolder = \"g\"\nissuer_secret = \"s\"\nissuer = "
+           "\"" +
+           issuer + "\"\n";
+  };
+  refuses(gateway("http://issuer.example:8100"), {"gateway.issuer: is plain http to another"});
+  for (const char* good : {"https://issuer.example", "http://127.0.0.1:8100"})
+    EXPECT_EQ(problems(check(gateway(good))).find("gateway.issuer: "), std::string::npos) << good;
+  const auto issuer = [](const std::string& more) { return "[issuer]\nfolder = \"i\"\n" + more; };
+  const std::string keys = "certificate = \"c\"\nkey = \"k\"\n";
+  refuses(issuer("listen = \"0.0.0.0:8100\"\n"), {"issuer.listen: is not on loopback"});
+  EXPECT_EQ(problems(check(issuer("listen = \"0.0.0.0:8100\"\n" + keys))), "");
+  EXPECT_EQ(problems(check(issuer("listen = \"127.0.0.1:8100\"\n"))), "");
+}
+
 TEST(Origins, AreSixteenAtMost) {
   std::string all;
   for (int i = 0; i < 16; ++i) all += "\"https://a" + std::to_string(i) + "\",";
