@@ -52,6 +52,8 @@ class redis_process {
     if (::kill(-pid_, SIGKILL) != 0) ::kill(pid_, SIGKILL);
     ::waitpid(std::exchange(pid_, -1), nullptr, 0);
   }
+  void stop() const { ::kill(-pid_, SIGSTOP); }
+  void go_on() const { ::kill(-pid_, SIGCONT); }
   std::string socket() const { return (folder_ / "redis.sock").string(); }
   std::string url() const { return "unix:" + socket(); }
 

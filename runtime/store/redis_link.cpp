@@ -7,7 +7,7 @@
 namespace lethe {
 namespace {
 
-constexpr timeval patience{5, 0};  // for a connection, and for an answer
+constexpr timeval patience{limits::redis_answer_s, 0};  // for a connection, and for an answer
 
 template <class Number>
 bool read_number(std::string_view text, Number& to) {

@@ -25,11 +25,13 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('SADD', KEYS[2], ARGV[3])
 return 1)lua";
 
-/// ARGV[4]: only the row of this mark, unless it is empty.
+/// ARGV[4]: only this row, unless it is empty. If it is not there its spend may still come, from a
+/// connection that was given up: it then finds its token settled.
 constexpr const char* settle_script = R"lua(
 local row = redis.call('HGET', KEYS[1], ARGV[1])
 if row and ARGV[4] ~= '' and row ~= ARGV[4] then return 0 end
 redis.call('SREM', KEYS[2], ARGV[3])
+if not row and ARGV[4] ~= '' then row = ARGV[4] end
 if not row or row:byte(1) ~= 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. row:sub(2, 33))
 return 1)lua";
@@ -134,6 +136,8 @@ class redis_spends final : public spend_ledger {
     std::string row;
   };
 
+  using clock = std::chrono::steady_clock;
+
   static constexpr size_t row_at = 7;  // in what follows
   redis_command spend(const spend_entry& s) {
     std::array<std::byte, mark_bytes> mark;
@@ -170,8 +174,10 @@ class redis_spends final : public spend_ledger {
     if (!replies) return replies.why();
     return std::move((*replies)[0]);
   }
-  /// Over as many connections as it takes, within bounds: what is asked may be asked twice.
+  /// Over as many connections as it takes, within bounds: what is asked may be asked twice. A
+  /// server that hangs is waited for once.
   result<std::vector<redis_reply>> ask_again(std::span<const redis_command> commands) {
+    const auto last = clock::now() + std::chrono::seconds(limits::redis_answer_s);
     auto pause = first_pause;
     for (int left = tries_max;; --left, pause *= 2) {
       auto there = reach();
@@ -181,7 +187,7 @@ class redis_spends final : public spend_ledger {
         there = replies.why();
       }
       link_.reset();
-      if (left == 1) return there.why();
+      if (left == 1 || clock::now() >= last) return there.why();
       std::this_thread::sleep_for(pause);
     }
   }

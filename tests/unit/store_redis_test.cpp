@@ -219,6 +219,28 @@ TEST_F(StoreRedis, ASpendThatFailedGivesBackItsOwnTokenOnly) {
   EXPECT_TRUE(is_due(ledger->state(token_of(2)), digest_of(2)));
 }
 
+/// It has the spend in its ears, and hears it when it goes on.
+TEST_F(StoreRedis, AServerThatHangsIsWaitedForOnceAndKeepsNothingOfAFailedSpend) {
+  redis_server server;
+  auto ledger = *open_redis_spends(server.url(), "one");
+  spend_entry before[] = {{token_of(1), digest_of(1)}};
+  ASSERT_TRUE(ledger->commit(before, {}));
+  server.stop();
+  spend_entry during[] = {{token_of(2), digest_of(2)}};
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(ledger->commit(during, {}));
+  EXPECT_FALSE(during[0].fresh);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin,
+            std::chrono::seconds(4 * limits::redis_answer_s));
+  server.go_on();
+  spend_entry after[] = {{token_of(1), digest_of(3)}, {token_of(3), digest_of(3)}};
+  ASSERT_TRUE(ledger->commit(after, {}));
+  EXPECT_FALSE(after[0].fresh);
+  EXPECT_TRUE(after[1].fresh);
+  EXPECT_TRUE(is_due(ledger->state(token_of(2)), digest_of(2)));
+  EXPECT_TRUE(is(ledger->state(token_of(1)), what::open));
+}
+
 TEST_F(StoreRedis, RefusesAServerThatCameBackEmpty) {
   redis_server server;
   auto ledger = *open_redis_spends(server.url(), "one");
