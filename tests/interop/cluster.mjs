@@ -32,10 +32,13 @@ export class Program {
   async start(roles) {
     this.child = spawn(program, this.arguments ?? ['up', this.file],
       { stdio: ['ignore', 'pipe', 'pipe'] });
+    // A test that fails leaves it up, and must end all the same.
+    this.held = [this.child, this.child.stdout, this.child.stderr];
+    for (const h of this.held) h.unref();
     process.on('exit', () => this.over || this.child.kill('SIGKILL'));
     this.said = '';
     this.child.stderr.on('data', (text) => { this.said += text; });
-    this.exit = new Promise((done) => {
+    this.ended = new Promise((done) => {
       this.child.on('close', (code, signal) => { this.over = true; done({ code, signal }); });
     });
     createInterface({ input: this.child.stdout }).on('line', (line) => {
@@ -49,9 +52,15 @@ export class Program {
     await until(listens, `${roles} listen`, 60);
   }
 
+  /// How it ended, once it has.
+  async gone() {
+    for (const h of this.held) h.ref();
+    return this.ended;
+  }
+
   async end() {
     if (!this.over) this.child.kill('SIGTERM');
-    return this.exit;
+    return this.gone();
   }
 }
 

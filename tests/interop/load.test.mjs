@@ -86,6 +86,6 @@ test('a cluster that leaves finishes what runs and takes no more', async () => {
     assert.equal(all.reason[0], 'length');
   }
   assert.equal((await whole).choices[0].message.content, words(tokens));
-  assert.deepEqual(await cluster.exit, { code: 0, signal: null });
+  assert.deepEqual(await cluster.gone(), { code: 0, signal: null });
   await cluster.down();
 });

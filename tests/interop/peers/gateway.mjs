@@ -34,6 +34,7 @@ export class PeerGateway {
     await made.#publish();
     made.server = createServer((request, response) => made.#serve(request, response));
     await new Promise((done) => { made.server.listen(0, '127.0.0.1', done); });
+    made.server.unref();  // a test that fails does not stop it
     made.url = `http://127.0.0.1:${made.server.address().port}`;
     return made;
   }
