@@ -6,6 +6,7 @@
 #include <functional>
 #include <latch>
 #include <map>
+#include <mutex>
 #include <thread>
 
 #include "runtime/client/exchange_watcher.hpp"
@@ -23,12 +24,15 @@ inline double ms_between(steady::time_point a, steady::time_point b) {
 /// The words of a streamed chat, as JSON writes them, and when the first came and all were said.
 class words {
  public:
-  void take(std::string_view piece) {
+  /// Whether that was the end.
+  bool take(std::string_view piece) {
+    const bool before = done;
     rest_ += piece;
     size_t from = 0;
     for (size_t end; (end = rest_.find('\n', from)) != rest_.npos; from = end + 1)
       line(std::string_view(rest_).substr(from, end - from));
     rest_.erase(0, from);
+    return done && !before;
   }
   std::string said;
   steady::time_point first, last;
@@ -59,7 +63,7 @@ struct chat {
 struct options {
   std::string api, trust, gateway, folder, name = "bench";
   int cluster_pid = 0, relay_pid = 0;
-  uint32_t streams = 16, tokens = 64, pairs = 30, first = 60;
+  uint32_t streams = 16, tokens = 64, pairs = 30, calls = 3, first = 60;
 };
 
 inline std::string body_of(const options& o, uint64_t serial, uint32_t tokens) {
@@ -69,7 +73,8 @@ inline std::string body_of(const options& o, uint64_t serial, uint32_t tokens) {
       o.name, tokens, serial);
 }
 
-using path = std::function<chat(const std::string& body)>;
+/// `whole` is called once all words are said; what follows of an answer is padding and receipt.
+using path = std::function<chat(const std::string& body, const std::function<void()>& whole)>;
 
 [[noreturn]] inline void give_up(std::string_view why) {
   fmt::print(stderr, "private_bench: {}\n", why);
@@ -86,7 +91,7 @@ class plain_path {
     if (!client) give_up(client.why().text);
     client_ = *std::move(client);
   }
-  chat ask(const std::string& body) {
+  chat ask(const std::string& body, const std::function<void()>& whole) {
     words heard;
     auto watcher = std::make_shared<exchange_watcher>();
     const auto begin = steady::now();
@@ -99,7 +104,7 @@ class plain_path {
     const http_reply* head = watcher->wait_head();
     if (head && head->status != 200) give_up(watcher->wait_piece());
     for (auto p = watcher->wait_piece(); !p.empty(); p = watcher->wait_piece()) {
-      heard.take(p);
+      if (heard.take(p)) whole();
       client_->took(id, p.size());
     }
     auto how = watcher->how();
@@ -119,6 +124,7 @@ class plain_path {
 /// Times what a call does, by what it tells and what it hands on.
 class timed_call final : public inner_sink {
  public:
+  explicit timed_call(const std::function<void()>& whole) : whole_(whole) {}
   chat run(private_client& client, const std::string& body) {
     const auto begin = steady::now();
     private_ask ask{.path = "/v1/chat/completions", .body = body, .sink = *this};
@@ -143,14 +149,15 @@ class timed_call final : public inner_sink {
     return true;
   }
   bool content(std::string_view piece) override {
-    if (status_ == 200)
-      heard_.take(piece);
-    else
+    if (status_ != 200)
       refusal_ += piece;
+    else if (heard_.take(piece))
+      whole_();
     return true;
   }
 
  private:
+  const std::function<void()>& whole_;
   words heard_;
   uint32_t status_ = 0;
   std::string refusal_;
@@ -167,15 +174,15 @@ class both_paths {
   }
   private_client& client() { return *client_; }
   path by_plain() {
-    return [this](const std::string& body) { return plain_.ask(body); };
+    return [this](auto& body, auto& whole) { return plain_.ask(body, whole); };
   }
   path by_private() {
-    return [this](const std::string& body) { return timed_call().run(*client_, body); };
+    return [this](auto& body, auto& whole) { return timed_call(whole).run(*client_, body); };
   }
   /// Of other words than all before: a body may be drawn for three times only.
   std::string next_body(uint32_t tokens) { return body_of(options_, ++serial_, tokens); }
-  std::vector<std::string> next_bodies() {
-    std::vector<std::string> all(options_.streams);
+  std::vector<std::string> next_bodies(size_t count) {
+    std::vector<std::string> all(count);
     for (auto& body : all) body = next_body(options_.tokens);
     return all;
   }
@@ -183,16 +190,29 @@ class both_paths {
     while (client_->count().tokens < tokens)
       if (auto bought = client_->buy(); !bought) give_up(bought.end.why.text);
   }
-  std::vector<chat> at_once(const path& by, const std::vector<std::string>& bodies) {
+  /// So many streams, each of which asks its next when its last answer is whole. Ends with the last
+  /// receipt; `seconds` until the last word.
+  std::vector<chat> say(const path& by, const std::vector<std::string>& bodies, uint32_t streams,
+                        double& seconds) {
     std::vector<chat> said(bodies.size());
-    std::vector<std::jthread> threads;
-    std::latch go(ptrdiff_t(bodies.size()));
-    for (size_t i = 0; i < bodies.size(); ++i)
-      threads.emplace_back([&, i] {
-        go.arrive_and_wait();
-        said[i] = by(bodies[i]);
-      });
-    threads.clear();
+    std::vector<std::jthread> calls(bodies.size());
+    {
+      std::vector<std::jthread> threads;
+      const auto begin = steady::now();
+      std::mutex mutex;
+      for (uint32_t s = 0; s < streams; ++s)
+        threads.emplace_back([&, s] {
+          for (size_t i = s; i < bodies.size(); i += streams) {
+            auto whole = std::make_shared<std::latch>(1);
+            calls[i] = std::jthread(
+                [&, i, whole] { said[i] = by(bodies[i], [whole] { whole->count_down(); }); });
+            whole->wait();
+          }
+          std::lock_guard lock(mutex);
+          seconds = ms_between(begin, steady::now()) / 1e3;
+        });
+    }
+    calls.clear();
     return said;
   }
 
