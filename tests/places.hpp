@@ -8,7 +8,8 @@ extern const char source[];     // the checkout
 extern const char test_data[];  // tests/data
 extern const char vectors[];    // published test data, unless LETHE_VECTORS says otherwise
 extern const char kernel_objects[];
-extern const char program[];  // lethe itself
+extern const char program[];   // lethe itself
+extern const char unfenced[];  // a folder of programs that are it but for one fence
 extern const char throws_library[];
 extern const char disk_library[];
 

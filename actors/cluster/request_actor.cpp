@@ -1,5 +1,6 @@
 #include "actors/cluster/request_actor.hpp"
 
+#include "runtime/base/wipe_stack.hpp"
 #include "runtime/cluster/measures.hpp"
 
 namespace lethe {
@@ -20,6 +21,10 @@ class stirrer final : public request_watcher {
 };
 
 namespace {
+
+/// Below an actor's turn, in bytes of its thread's stack: parsing, templates and compiled forms
+/// lie in the first turns, and may go deep.
+constexpr size_t first_turns = size_t{512} << 10, turns = size_t{32} << 10;
 
 schema::Outcome outcome_of(sealed_call::fate f) {
   switch (f) {
@@ -221,15 +226,26 @@ request_actor::behavior_type run_request(request_actor::stateful_pointer<request
   self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg&) { state.engine_lost(); });
   self->send(request_actor(self), stirred::value);  // so that the seal is opened on its own turn
   bool begun = false;
+  auto depth = [&state] { return state.has_said() ? turns : first_turns; };
   return {
-      [&state](const wire<schema::Credit>& m) { state.credit(m); },
-      [&state](const wire<schema::Cancel>&) { state.cancel(); },
+      [=, &state](const wire<schema::Credit>& m) {
+        clean_stack below(depth());
+        state.credit(m);
+      },
+      [=, &state](const wire<schema::Cancel>&) {
+        clean_stack below(depth());
+        state.cancel();
+      },
       [=, &state](stirred) mutable {
+        clean_stack below(depth());
         if (begun) return state.stir();
         begun = true;
         state.begin(self, desk, id, submit, client, engine);
       },
-      [&state](tick) { state.on_tick(); },
+      [=, &state](tick) {
+        clean_stack below(depth());
+        state.on_tick();
+      },
   };
 }
 

@@ -49,6 +49,7 @@ class request_state {
   void cancel();
   void engine_lost();
   void on_tick();
+  bool has_said() const { return number_ > 0; }
 
  private:
   using clock = caf::actor_clock;

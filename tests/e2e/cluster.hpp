@@ -80,13 +80,14 @@ inline http_said http_ask(uint16_t port, const std::string& path, const std::str
 /// A cluster file that is there, and the host of it that is meant.
 struct host_of {
   std::string file, host;
+  std::string program = places::program;
 };
 
 /// `lethe up` in the background, from start to end. Its control socket lies in the test's folder.
 class running_cluster {
  public:
   /// One of several; control sockets stay where the test has put them.
-  explicit running_cluster(const host_of& which) : file(which.file) {
+  explicit running_cluster(const host_of& which) : file(which.file), program_(which.program) {
     start({"--host", which.host});
   }
   explicit running_cluster(const std::string& config, std::vector<std::string> more = {}) {
@@ -109,12 +110,12 @@ class running_cluster {
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_addopen(&files, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    std::vector<std::string> words = {places::program, "up", file};
+    std::vector<std::string> words = {program_, "up", file};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (auto& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
-    posix_spawn(&pid, places::program, &files, nullptr, argv.data(), environ);
+    posix_spawn(&pid, program_.c_str(), &files, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&files);
   }
 
@@ -161,6 +162,7 @@ class running_cluster {
 
  private:
   scratch_folder folder_;
+  std::string program_ = places::program;
 };
 
 /// Every engine that is wanted is ready.

@@ -73,7 +73,7 @@ class PrivatePath : public testing::Test {
   }
   void start_gateway(const std::string& listen = "127.0.0.1:0") {
     gateway_file_ = folder_.write("gateway.toml", gateway_config(listen));
-    gateway_.emplace(host_of{gateway_file_, "local"});
+    gateway_.emplace(host_of{gateway_file_, "local", program_});
     ASSERT_TRUE(gateway_->tells("ready")) << gateway_->errors();
   }
   /// What the gateway counts; `roster` is the number of the last one.
@@ -107,7 +107,8 @@ class PrivatePath : public testing::Test {
   }
 
   bool tapped_ = true;
-  unsigned batch_ = 64;  // tokens of one purchase
+  unsigned batch_ = 64;                    // tokens of one purchase
+  std::string program_ = places::program;  // of the cluster
   std::string http_ = "http", certificate_, authorities_;
   std::string batching_;
   std::string gateway_more_;                // the rest of its file, from [gateway] on
