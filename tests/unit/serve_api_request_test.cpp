@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
+#include "runtime/base/limits.hpp"
 #include "runtime/serve/api_request.hpp"
 #include "tests/places.hpp"
 
@@ -68,6 +69,23 @@ TEST_F(ApiRequest, RefusalsNameTheParameterThatIsOutOfRange) {
   EXPECT_EQ(wrong_param_of(R"(,"logit_bias":{"512":1})"), "logit_bias");
   EXPECT_EQ(wrong_param_of(R"(,"logit_bias":{"1":101})"), "logit_bias");
   EXPECT_EQ(wrong_param_of(R"(,"prompt":[512])"), "prompt");
+}
+
+/// A form that takes more than a token may after some a's (64): asking again would not help.
+TEST_F(ApiRequest, AFormTooWideIsTheAskersMistake) {
+  for (const char* wide : {"(.*a.{300}){3}", "(.*a.{1000}){50}", ".*[ae].{12}x?.{500}"}) {
+    std::string form =
+        std::string(R"(,"max_tokens":400,"logit_bias":{"64":100},"guided_regex":")") + wide + "\"";
+    auto whole = complete(form);
+    EXPECT_EQ(whole.status, 400) << wide << whole.body;
+    EXPECT_NE(whole.body.find(R"("param":"guided_regex")"), whole.body.npos) << whole.body;
+    EXPECT_NE(whole.body.find(std::to_string(limits::grammar_mask_steps_max)), whole.body.npos);
+    auto stream = complete(form + R"(,"stream":true)");
+    EXPECT_EQ(stream.status, 200) << wide;
+    EXPECT_NE(stream.body.find(R"("type":"invalid_request_error")"), stream.body.npos);
+    EXPECT_EQ(stream.body.find("engine_lost"), stream.body.npos) << stream.body;
+  }
+  EXPECT_EQ(complete(R"(,"logit_bias":{"64":100},"guided_regex":"a{4}")").status, 200);
 }
 
 }  // namespace
