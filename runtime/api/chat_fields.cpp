@@ -1,5 +1,6 @@
 #include "runtime/api/read_fields.hpp"
 #include "runtime/api/read_values.hpp"
+#include "runtime/api/template_messages.hpp"
 #include "runtime/base/limits.hpp"
 
 namespace lethe {
@@ -12,11 +13,7 @@ api_refusal messages(api_ask& a, json_slice v) {
   size_t i = 0;
   api_refusal refused;
   v.each([&](json_slice m) {
-    auto role = m.find("role");
-    if (!role || !role->is(json_kind::text))
-      refused = wrong_param(fmt::format("messages[{}]", i),
-                            "messages[{}] must be an object with a role", i);
-    ++i;
+    refused = check_message(m, i++);
     return !refused;
   });
   a.messages = v;

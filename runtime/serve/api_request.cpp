@@ -8,6 +8,7 @@
 
 #include "runtime/api/compile_form.hpp"
 #include "runtime/api/forced_calls.hpp"
+#include "runtime/api/template_messages.hpp"
 #include "runtime/base/limits.hpp"
 
 namespace lethe {
@@ -116,8 +117,9 @@ result<std::pmr::vector<uint32_t>> api_request::prompt_ids(uint32_t i) {
   }
   const auto& chat = *by_.model->chat;
   bool tools = may_call(a);
+  auto messages = template_messages(*a.messages, memory);
   auto rendered = chat.program.render(
-      {.messages = a.messages->raw(),
+      {.messages = messages,
        .tools = tools ? a.tools->raw() : std::string_view(),
        .variables = a.template_variables ? a.template_variables->raw() : std::string_view(),
        .bos_token = chat.bos_token,

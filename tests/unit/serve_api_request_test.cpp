@@ -41,6 +41,16 @@ class ApiRequest : public testing::Test {
     return ask(api_call::completion,
                R"({"model":"tiny","prompt":"Once","temperature":0,"max_tokens":4)" + more + "}");
   }
+  collected chat(const std::string& messages) {
+    return ask(api_call::chat,
+               R"({"model":"tiny","temperature":0,"max_tokens":4,"messages":)" + messages + "}");
+  }
+  /// What of an answer follows from the prompt alone: the tokens and how many there were.
+  static std::string said(const collected& got) {
+    EXPECT_EQ(got.status, 200) << got.body;
+    size_t from = got.body.find(R"("choices")");
+    return from == got.body.npos ? got.body : got.body.substr(from);
+  }
   std::string wrong_param_of(const std::string& more) {
     auto got = complete(more);
     EXPECT_EQ(got.status, 400) << more;
@@ -86,6 +96,28 @@ TEST_F(ApiRequest, AFormTooWideIsTheAskersMistake) {
     EXPECT_EQ(stream.body.find("engine_lost"), stream.body.npos) << stream.body;
   }
   EXPECT_EQ(complete(R"(,"logit_bias":{"64":100},"guided_regex":"a{4}")").status, 200);
+}
+
+TEST_F(ApiRequest, PartsOfTextAreReadAsTheirLines) {
+  auto text = said(chat(R"([{"role":"user","content":"Hi\nyou"}])"));
+  EXPECT_EQ(said(chat(R"([{"role":"user","content":[{"type":"text","text":"Hi"},
+                          {"text":"you","type":"text"}]}])")),
+            text);
+  EXPECT_NE(said(chat(R"([{"role":"user","content":"Hi"}])")), text);
+}
+
+TEST_F(ApiRequest, AMessageWithoutContentSaysNothing) {
+  auto turns = [this](const std::string& assistant) {
+    return said(chat(R"([{"role":"user","content":"Hi"},{"role":"assistant")" + assistant +
+                     R"(},{"role":"tool","tool_call_id":"a","content":"7"}])"));
+  };
+  const std::string calls =
+      R"(,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}])";
+  auto empty = turns(R"(,"content":"")" + calls);
+  EXPECT_EQ(turns(R"(,"content":null)" + calls), empty);
+  EXPECT_EQ(turns(R"(,"content":[])" + calls), empty);
+  EXPECT_EQ(turns(calls), empty);
+  EXPECT_NE(turns(R"(,"content":"a")" + calls), empty);
 }
 
 }  // namespace
