@@ -48,7 +48,7 @@ struct api_ask {
   sampling_wishes wishes;
   float presence_penalty = 0, frequency_penalty = 0;
   std::optional<uint64_t> seed;
-  std::optional<uint32_t> max_tokens;
+  std::optional<uint32_t> max_tokens, max_completion_tokens;  // read_ask leaves the first only
   uint32_t choices = 1;
   bool want_logprobs = false;
   uint32_t logprobs = 0;  // alternatives

@@ -56,7 +56,8 @@ constexpr api_field fields[] = {
     {"chat_template_kwargs", template_variables},
     {"max_completion_tokens",
      [](api_ask& a, json_slice v) {
-       return read_whole("max_completion_tokens", v, 1, int64_t{UINT32_MAX}, a.max_tokens);
+       return read_whole("max_completion_tokens", v, 1, int64_t{UINT32_MAX},
+                         a.max_completion_tokens);
      }},
     {"logprobs",
      [](api_ask& a, json_slice v) { return read_flag("logprobs", v, a.want_logprobs); }},

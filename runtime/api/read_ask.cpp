@@ -62,6 +62,8 @@ api_refusal read_ask(std::string_view body, const api_rules& rules, api_ask& int
   root->each([&](json_slice key, json_slice value) {
     return !(refused = read_member(rules, into, key, value));
   });
+  // The older name counts where the newer is not given, as vLLM has it.
+  if (into.max_completion_tokens) into.max_tokens = into.max_completion_tokens;
   return refused ? refused : check_whole(into);
 }
 

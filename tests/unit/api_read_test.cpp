@@ -155,6 +155,21 @@ TEST(ApiRead, RefusesByTheParametersName) {
   refuses(*completion("\"prompt\":\"a\",\"messages\":[]"), "messages");
 }
 
+TEST(ApiRead, EveryRoleOfTheInterfaceIsTaken) {
+  for (const char* role : {"system", "developer", "user", "assistant", "tool", "function"})
+    EXPECT_FALSE(
+        chat(std::string(R"("messages":[{"content":"a","role":")") + role + "\"}]")->refused)
+        << role;
+}
+
+TEST(ApiRead, TheNewerNameOfALimitWinsWhereverItStands) {
+  const char* both[] = {
+      R"("max_tokens":5,"max_completion_tokens":9)", R"("max_completion_tokens":9,"max_tokens":5)",
+      R"("max_completion_tokens":9,"max_tokens":null)", R"("max_completion_tokens":9)"};
+  for (const char* more : both) EXPECT_EQ(chat(more)->ask.max_tokens, 9u) << more;
+  EXPECT_EQ(chat(R"("max_completion_tokens":null,"max_tokens":5)")->ask.max_tokens, 5u);
+}
+
 TEST(ApiRead, ABodyThatIsNoObject) {
   EXPECT_NE(read("{\"model\":")->refused->message.find("byte 9"), std::string::npos);
   EXPECT_TRUE(read("[]")->refused);
