@@ -98,7 +98,9 @@ api_refusal check_ask(const api_ask& a, const served_model& m) {
 
 api_refusal api_request::understand(std::string_view body) {
   api_ask& a = state_->ask;
-  if (auto why = read_ask(body, by_.rules, a)) return why;
+  auto rules = by_.rules;
+  rules.choices_max = std::min(rules.choices_max, by_.serving->config().running);
+  if (auto why = read_ask(body, rules, a)) return why;
   if (auto why = check_ask(a, *by_.model)) return why;
   state_->id = random_id(a.call);
   state_->writer.emplace(a.call, state_->id, by_.model->name, std::time(nullptr), a.want_logprobs,

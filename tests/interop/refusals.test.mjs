@@ -58,6 +58,19 @@ test('the key follows its scheme, whose case is free', async () => {
     assert.equal(await status(wrong), 401, wrong);
 });
 
+test('the model is served by its name, another is not found', async () => {
+  const model = await openai.models.retrieve('tiny');
+  assert.deepEqual(model, (await openai.models.list()).data[0]);
+  const headers = { authorization: `Bearer ${keys[0]}` };
+  const named = async (name) => (await fetch(`${cluster.api}/v1/models/${name}`, { headers })).status;
+  assert.equal(await named('t%69ny'), 200);
+  for (const other of ['', 'tiny/', 'tiny%', 'tiny%zz', 't%69', 'tiny%2'])
+    assert.equal(await named(other), 404, other);
+  const wanted = { status: 404, code: 'model_not_found', param: 'model' };
+  for (const other of ['other', 'tin', 'tiny2', 'a/b'])
+    await refused(openai.models.retrieve(other), OpenAI.NotFoundError, wanted);
+});
+
 test('an unknown model or path is not found', async () => {
   const wanted = { status: 404, code: 'model_not_found', param: 'model' };
   await refused(chat({ model: 'other' }), OpenAI.NotFoundError, wanted);

@@ -120,5 +120,17 @@ TEST_F(ApiRequest, AMessageWithoutContentSaysNothing) {
   EXPECT_NE(turns(R"(,"content":"a")" + calls), empty);
 }
 
+TEST_F(ApiRequest, TheMostAnswersAreOneNumber) {
+  uint32_t running = engine_->config().running;
+  ASSERT_LT(running, limits::choices_max);
+  EXPECT_EQ(complete(fmt::format(R"(,"n":{})", running)).status, 200);
+  for (uint32_t n : {running + 1, limits::choices_max, limits::choices_max + 1}) {
+    auto got = complete(fmt::format(R"(,"n":{})", n));
+    EXPECT_EQ(got.status, 400);
+    EXPECT_NE(got.body.find(R"("param":"n")"), got.body.npos) << got.body;
+    EXPECT_NE(got.body.find(fmt::format("1 to {}", running)), got.body.npos) << got.body;
+  }
+}
+
 }  // namespace
 }  // namespace lethe
