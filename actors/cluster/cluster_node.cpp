@@ -51,6 +51,13 @@ cluster_config absolute(const cluster_config& from) {
   return c;
 }
 
+std::string_view without_blanks(std::string_view line) {
+  constexpr std::string_view blanks = " \t\r";
+  line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
+  return line.substr(0, line.find_last_not_of(blanks) + 1);
+}
+
+/// One a line; lines that begin with # are comments.
 result<std::vector<std::string>> read_keys(const cluster_config& config) {
   std::string file = config.get().getListen().getApiKeys();
   std::vector<std::string> keys;
@@ -59,7 +66,8 @@ result<std::vector<std::string>> read_keys(const cluster_config& config) {
   if (!text) return text.why();
   for (size_t at = 0; at < text->size();) {
     size_t end = std::min(text->find('\n', at), text->size());
-    if (end > at) keys.push_back(text->substr(at, end - at));
+    auto line = without_blanks(std::string_view(*text).substr(at, end - at));
+    if (!line.empty() && line.front() != '#') keys.emplace_back(line);
     at = end + 1;
   }
   if (keys.empty()) return fail("{}: holds no key; one a line is expected", file);

@@ -78,6 +78,7 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
     if (!copied) services[0].setNote("it tells what is no message");
   }
   write_hosts(b);
+  auto known_loads = loads.getLoads();  // once: each reading counts against the frame's bound
   auto engines = b.initEngines(uint32_t(fleet_->engines().size()));
   uint32_t i = 0;
   for (const auto& [id, e] : fleet_->engines()) {
@@ -95,7 +96,7 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
     to.getState().setPhase(e.phase);
     to.getState().setEpoch(e.epoch);
     if (!e.reason.empty()) to.getState().setReason(e.reason);
-    for (auto load : loads.getLoads())
+    for (auto load : known_loads)
       if (load.getSlot() == id && load.getEpoch() == e.epoch) to.setLoad(load);
   }
 }

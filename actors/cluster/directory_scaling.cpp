@@ -28,10 +28,11 @@ void directory_state::scale_by_load(schema::Loads::Reader loads) {
 
 cluster_load directory_state::load_of(schema::Loads::Reader loads) const {
   cluster_load all;
+  auto known = loads.getLoads();  // once: each reading counts against the frame's bound
   for (const auto& [id, e] : fleet_->engines()) {
     all.leaving += e.surplus;
     if (e.surplus || e.phase != schema::Phase::READY) continue;
-    for (auto load : loads.getLoads()) {
+    for (auto load : known) {
       if (load.getSlot() != id || load.getEpoch() != e.epoch) continue;
       ++all.engines;
       all.queued += load.getQueued();

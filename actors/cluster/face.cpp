@@ -41,6 +41,17 @@ api_error turned_away(schema::Refusal why, uint32_t retry_after_s) {
   return unavailable("not_ready", "no engine is ready yet; see /readyz", retry_after_s);
 }
 
+/// What follows the scheme, whose case is free (RFC 9110, section 11.1); empty: another scheme.
+std::string_view bearer_of(std::string_view field) {
+  constexpr std::string_view scheme = "bearer ";
+  bool bears = field.size() > scheme.size() &&
+               std::ranges::equal(field.substr(0, scheme.size()), scheme, {},
+                                  [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  if (!bears) return {};
+  field.remove_prefix(std::min(field.find_first_not_of(' ', scheme.size()), field.size()));
+  return field;
+}
+
 api_error lost_error(schema::LossReason why) {
   if (why == schema::LossReason::ENGINE_FULL) return turned_away(schema::Refusal::FULL, 1);
   return unavailable("engine_lost", "the engine was lost while it answered; ask again", 1);
@@ -127,8 +138,7 @@ void face_state::look(const http_request& r) {
 
 api_refusal face_state::check_key(const http_request& r) const {
   if (setup_.api_keys.empty()) return {};
-  std::string_view given = r.head.field("authorization");
-  if (given.starts_with("Bearer ")) given.remove_prefix(7);
+  std::string_view given = bearer_of(r.head.field("authorization"));
   bool known = false;
   for (const auto& key : setup_.api_keys)
     known |= key.size() == given.size() && CRYPTO_memcmp(key.data(), given.data(), key.size()) == 0;

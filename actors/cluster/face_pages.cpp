@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
+#include "runtime/api/api_error.hpp"
 #include "runtime/json/json_text.hpp"
 
 namespace lethe {
@@ -17,15 +20,44 @@ cluster_numbers see(const wire<schema::ControlAnswer>& m) {
   return read ? n : cluster_numbers{};
 }
 
+constexpr std::string_view models_path = "/v1/models", one_model = "/v1/models/";
+
+void write_model(json_text& out, const cluster_numbers& n) {
+  out.open('{').key("id").text(n.model).key("object").text("model");
+  out.key("created").number(uint64_t{0}).key("owned_by").text("lethe");
+  out.key("max_model_len").number(uint64_t{n.context}).close('}');
+}
+
 face_answer models(const cluster_numbers& n) {
   json_text out(std::pmr::get_default_resource());
   out.open('{').key("object").text("list").key("data").open('[');
-  if (!n.model.empty()) {
-    out.open('{').key("id").text(n.model).key("object").text("model");
-    out.key("created").number(uint64_t{0}).key("owned_by").text("lethe");
-    out.key("max_model_len").number(uint64_t{n.context}).close('}');
-  }
+  if (!n.model.empty()) write_model(out, n);
   out.close(']').close('}');
+  return {.body = std::string(out.str())};
+}
+
+/// A path's segment as it is meant (RFC 3986, section 2.1); where it is none, the %s stay.
+std::string decoded(std::string_view from) {
+  std::string all;
+  for (size_t i = 0; i < from.size(); ++i) {
+    uint8_t byte = 0;
+    bool coded = from[i] == '%' && i + 2 < from.size() &&
+                 std::from_chars(&from[i] + 1, &from[i] + 3, byte, 16).ptr == &from[i] + 3;
+    all += coded ? char(byte) : from[i];
+    i += coded ? 2 : 0;
+  }
+  return all;
+}
+
+face_answer model(const cluster_numbers& n, std::string_view name) {
+  if (n.model.empty() || decoded(name) != n.model)
+    return {.status = 404,
+            .body = to_json({.status = 404,
+                             .code = "model_not_found",
+                             .param = "model",
+                             .message = "this cluster serves no such model; see /v1/models"})};
+  json_text out(std::pmr::get_default_resource());
+  write_model(out, n);
   return {.body = std::string(out.str())};
 }
 
@@ -45,7 +77,7 @@ face_answer readyz(const cluster_numbers& n) {
 
 bool is_face_page(std::string_view path, bool api) {
   return path == "/livez" || path == "/readyz" || path == "/health" || path == "/metrics" ||
-         (api && path == "/v1/models");
+         (api && (path == models_path || path.starts_with(one_model)));
 }
 
 face_answer face_page(std::string_view path, const wire<schema::ControlAnswer>& status,
@@ -54,7 +86,8 @@ face_answer face_page(std::string_view path, const wire<schema::ControlAnswer>& 
   cluster_numbers n = see(status);
   if (path == "/metrics")
     return {.content_type = "text/plain; version=0.0.4", .body = metrics_text(gate.shown(n))};
-  return path == "/v1/models" ? models(n) : readyz(n);
+  if (path.starts_with(one_model)) return model(n, path.substr(one_model.size()));
+  return path == models_path ? models(n) : readyz(n);
 }
 
 }  // namespace lethe

@@ -13,7 +13,8 @@ struct face_answer {
   std::string body;
 };
 
-/// /livez, /readyz, /health, /metrics; on the listener of the API /v1/models, too.
+/// /livez, /readyz, /health, /metrics; on the listener of the API /v1/models and
+/// /v1/models/MODEL, too.
 bool is_face_page(std::string_view path, bool api);
 /// One of them, from the cluster's status; a status that is no message stands for none. Counters
 /// pass the gate.

@@ -11,7 +11,10 @@ result<void> thread_house::start(const wire<schema::StartEngine>& order, uint16_
   auto engine =
       sys_.spawn<caf::detached>(run_engine, setup_of(order, opener_, trace_), std::move(directory));
   engine->attach_functor([then = std::move(then)](const caf::error& why) { then(why_ended(why)); });
-  running_[id] = engine;
+  std::erase_if(running_, [](const auto& one) {
+    return !caf::actor_cast<caf::strong_actor_ptr>(one.second);
+  });
+  running_[id] = engine.address();
   return {};
 }
 

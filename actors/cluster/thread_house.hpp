@@ -21,7 +21,8 @@ class thread_house final : public engine_house {
   caf::actor_system& sys_;
   tracer* trace_;
   std::shared_ptr<engine_opener> opener_;
-  std::map<uint16_t, engine_actor> running_;
+  // Weak: CAF ends an actor's thread when nobody holds the actor.
+  std::map<uint16_t, caf::actor_addr> running_;
 };
 
 }  // namespace lethe

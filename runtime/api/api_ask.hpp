@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/api/api_error.hpp"
+#include "runtime/base/limits.hpp"
 #include "runtime/batch/sampling.hpp"
 #include "runtime/json/json_slice.hpp"
 
@@ -48,8 +49,8 @@ struct api_ask {
   sampling_wishes wishes;
   float presence_penalty = 0, frequency_penalty = 0;
   std::optional<uint64_t> seed;
-  std::optional<uint32_t> max_tokens;
-  uint32_t choices = 1;
+  std::optional<uint32_t> max_tokens, max_completion_tokens;  // read_ask leaves the first only
+  uint32_t choices = 1, choices_max = 1;
   bool want_logprobs = false;
   uint32_t logprobs = 0;  // alternatives
   bool stream = false, include_usage = false;
@@ -64,6 +65,7 @@ inline bool may_call(const api_ask& a) { return a.tools && a.tools_are != tool_u
 
 struct api_rules {
   bool labels_allowed = false;  // user, priority, ...: could single someone out; lab only
+  uint32_t choices_max = limits::choices_max;
 };
 
 /// Reads a body of /v1/chat/completions or /v1/completions into `into`, whose `call` says which.

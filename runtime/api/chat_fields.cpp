@@ -1,5 +1,6 @@
 #include "runtime/api/read_fields.hpp"
 #include "runtime/api/read_values.hpp"
+#include "runtime/api/template_messages.hpp"
 #include "runtime/base/limits.hpp"
 
 namespace lethe {
@@ -12,22 +13,37 @@ api_refusal messages(api_ask& a, json_slice v) {
   size_t i = 0;
   api_refusal refused;
   v.each([&](json_slice m) {
-    auto role = m.find("role");
-    if (!role || !role->is(json_kind::text))
-      refused = wrong_param(fmt::format("messages[{}]", i),
-                            "messages[{}] must be an object with a role", i);
-    ++i;
+    refused = check_message(m, i++);
     return !refused;
   });
   a.messages = v;
   return refused;
 }
 
+/// A function's name; nothing if it is none.
+std::optional<std::pmr::string> name_of_tool(json_slice tool, std::pmr::memory_resource* memory) {
+  auto type = tool.find("type");
+  auto function = tool.find("function");
+  auto name = function ? function->find("name") : std::nullopt;
+  auto said = name ? name->text(memory) : std::nullopt;
+  if (!type || !type->says("function") || !said || said->empty()) return {};
+  return said;
+}
+
 api_refusal tools(api_ask& a, json_slice v) {
   if (v.is(json_kind::null)) return {};
   if (!v.is(json_kind::list)) return wrong_param("tools", "tools must be a list");
+  size_t i = 0;
+  api_refusal refused;
+  v.each([&](json_slice tool) {
+    if (!name_of_tool(tool, a.memory))
+      refused = wrong_param(fmt::format("tools[{}]", i),
+                            "tools[{}] must be of type function, and its function have a name", i);
+    ++i;
+    return !refused;
+  });
   if (v.count() > 0) a.tools = v;
-  return {};
+  return refused;
 }
 
 api_refusal tool_choice(api_ask& a, json_slice v) {
@@ -59,7 +75,8 @@ constexpr api_field fields[] = {
     {"chat_template_kwargs", template_variables},
     {"max_completion_tokens",
      [](api_ask& a, json_slice v) {
-       return read_whole("max_completion_tokens", v, 1, int64_t{UINT32_MAX}, a.max_tokens);
+       return read_whole("max_completion_tokens", v, 1, int64_t{UINT32_MAX},
+                         a.max_completion_tokens);
      }},
     {"logprobs",
      [](api_ask& a, json_slice v) { return read_flag("logprobs", v, a.want_logprobs); }},
@@ -86,22 +103,12 @@ constexpr api_field fields[] = {
 api_refusal check_forced_calls(const api_ask& a) {
   if (a.tools_are != tool_use::required) return {};
   if (!a.tools) return wrong_param("tool_choice", "tool_choice needs tools");
-  size_t i = 0;
   bool found = !a.tool_named;
-  api_refusal refused;
   a.tools->each([&](json_slice tool) {
-    auto type = tool.find("type");
-    auto function = tool.find("function");
-    auto name = function ? function->find("name") : std::nullopt;
-    auto said = name ? name->text(a.memory) : std::nullopt;
-    if (!type || !type->says("function") || !said || said->empty())
-      refused = wrong_param(fmt::format("tools[{}]", i),
-                            "tools[{}] must be of type function, and its function have a name", i);
-    found = found || (said && *said == *a.tool_named);
-    ++i;
-    return !refused;
+    found = found || name_of_tool(tool, a.memory) == a.tool_named;
+    return !found;
   });
-  if (refused || found) return refused;
+  if (found) return {};
   return wrong_param("tool_choice", "tool_choice names a function that is not among the tools");
 }
 

@@ -115,8 +115,7 @@ constexpr api_field fields[] = {
      }},
     {"seed",
      [](api_ask& a, json_slice v) { return read_whole("seed", v, INT64_MIN, INT64_MAX, a.seed); }},
-    {"n", [](api_ask& a,
-             json_slice v) { return read_whole("n", v, 1, limits::choices_max, a.choices); }},
+    {"n", [](api_ask& a, json_slice v) { return read_whole("n", v, 1, a.choices_max, a.choices); }},
     {"max_tokens",
      [](api_ask& a, json_slice v) {
        return read_whole("max_tokens", v, 1, most_u32, a.max_tokens);

@@ -58,10 +58,13 @@ api_refusal read_ask(std::string_view body, const api_rules& rules, api_ask& int
   auto root = check_json(body);
   if (!root) return api_error{.message = "the body is " + root.why().text};
   if (!root->is(json_kind::object)) return api_error{.message = "the body is no JSON object"};
+  into.choices_max = rules.choices_max;
   api_refusal refused;
   root->each([&](json_slice key, json_slice value) {
     return !(refused = read_member(rules, into, key, value));
   });
+  // The older name counts where the newer is not given, as vLLM has it.
+  if (into.max_completion_tokens) into.max_tokens = into.max_completion_tokens;
   return refused ? refused : check_whole(into);
 }
 

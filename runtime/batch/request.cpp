@@ -19,6 +19,8 @@ const char* name_of(finish_reason r) {
       return "cancelled";
     case finish_reason::failed:
       return "failed";
+    case finish_reason::stuck:
+      return "stuck";
   }
   return "";
 }

@@ -14,7 +14,9 @@
 
 namespace lethe {
 
-enum class finish_reason : uint8_t { none, stop, length, cancelled, failed };
+/// stuck: nothing may follow in the form that was asked for, or finding it takes more than a token
+/// may. It would again.
+enum class finish_reason : uint8_t { none, stop, length, cancelled, failed, stuck };
 const char* name_of(finish_reason r);
 
 /// Which answers are allowed. The rules, compiled in the request's memory, go over to the request;

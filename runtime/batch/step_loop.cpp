@@ -189,12 +189,12 @@ void step_loop::take_token(request& of, uint32_t choice, std::span<const float> 
   std::span top(c.top.data() + size_t{made} * b.how.logprobs, b.how.logprobs);
   const uint64_t* allowed = b.form ? mask_of(of, choice) : nullptr;
   if (b.form && !allowed)
-    return end(of, choice, b.form->may_end(choice) ? finish_reason::stop : finish_reason::failed);
+    return end(of, choice, b.form->may_end(choice) ? finish_reason::stop : finish_reason::stuck);
   auto drawn = sample(row, b.how, c.counts, choice, made, buffers_.scratch(), top, allowed);
   bool stops = std::find(b.stop_ids.begin(), b.stop_ids.end(), drawn.id) != b.stop_ids.end();
   if (stops) return end(of, choice, finish_reason::stop);
   bool fits = !b.form || b.form->accept_token(choice, drawn.id);
-  if (!fits) return end(of, choice, finish_reason::failed);
+  if (!fits) return end(of, choice, finish_reason::stuck);
   c.ids[made] = drawn.id;
   if (b.how.want_logprob) c.logprobs[made] = drawn.logprob;
   if (needs_counts(b.how)) c.counts.add_output(drawn.id);

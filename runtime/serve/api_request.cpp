@@ -8,6 +8,7 @@
 
 #include "runtime/api/compile_form.hpp"
 #include "runtime/api/forced_calls.hpp"
+#include "runtime/api/template_messages.hpp"
 #include "runtime/base/limits.hpp"
 
 namespace lethe {
@@ -97,7 +98,9 @@ api_refusal check_ask(const api_ask& a, const served_model& m) {
 
 api_refusal api_request::understand(std::string_view body) {
   api_ask& a = state_->ask;
-  if (auto why = read_ask(body, by_.rules, a)) return why;
+  auto rules = by_.rules;
+  rules.choices_max = std::min(rules.choices_max, by_.serving->config().running);
+  if (auto why = read_ask(body, rules, a)) return why;
   if (auto why = check_ask(a, *by_.model)) return why;
   state_->id = random_id(a.call);
   state_->writer.emplace(a.call, state_->id, by_.model->name, std::time(nullptr), a.want_logprobs,
@@ -116,8 +119,9 @@ result<std::pmr::vector<uint32_t>> api_request::prompt_ids(uint32_t i) {
   }
   const auto& chat = *by_.model->chat;
   bool tools = may_call(a);
+  auto messages = template_messages(*a.messages, memory);
   auto rendered = chat.program.render(
-      {.messages = a.messages->raw(),
+      {.messages = messages,
        .tools = tools ? a.tools->raw() : std::string_view(),
        .variables = a.template_variables ? a.template_variables->raw() : std::string_view(),
        .bos_token = chat.bos_token,

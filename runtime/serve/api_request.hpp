@@ -107,7 +107,7 @@ class api_request {
   void say_more(spoken& s, answer_sink& out);
   void say_whole(answer_sink& out);
   void end_stream(answer_sink& out);
-  void fail_late(answer_sink& out);
+  void fail_late(const api_error& why, answer_sink& out);
   std::pmr::string echo_of(const spoken& s) const;
   api_usage usage() const;
 

@@ -1,6 +1,7 @@
 #include <list>
 #include <new>
 
+#include "runtime/base/limits.hpp"
 #include "runtime/serve/api_request.hpp"
 
 namespace lethe {
@@ -13,6 +14,19 @@ struct scored_tokens {
   std::span<const float> logprobs;
   std::span<const token_logprob> top;  // so many for each
 };
+
+const api_error engine_lost{.status = 503,
+                            .type = "server_error",
+                            .code = "engine_lost",
+                            .message = "the engine failed while it answered; ask again",
+                            .retry_after_s = 1};
+
+api_error form_too_wide(const api_ask& a) {
+  return wrong_param(a.tools_are == tool_use::required ? "tools" : a.form_param,
+                     "the form of the answer let no token follow within its limits, which are {} "
+                     "steps for a token and {} ways to go on at once; ask for a narrower one",
+                     limits::grammar_mask_steps_max, limits::grammar_stacks_max);
+}
 
 /// As clients see them. `top` keeps their alternatives, and has room for them.
 void append_said(const scored_tokens& from, const tokenizer& words,
@@ -80,7 +94,8 @@ void api_request::pump(answer_sink& out) try {
     bool last = read(s);
     auto reason = reason_of(s);
     if (reason == finish_reason::failed || reason == finish_reason::cancelled)
-      return fail_late(out);
+      return fail_late(engine_lost, out);
+    if (reason == finish_reason::stuck) return fail_late(form_too_wide(state_->ask), out);
     s.ended = last;
     if (state_->ask.stream) say_more(s, out);
     all = all && last;
@@ -89,17 +104,12 @@ void api_request::pump(answer_sink& out) try {
   state_->ask.stream ? end_stream(out) : say_whole(out);
   answered_ = true;
 } catch (const std::bad_alloc&) {
-  fail_late(out);
+  fail_late(engine_lost, out);
 }
 
 /// An error when the answer may have begun.
-void api_request::fail_late(answer_sink& out) {
+void api_request::fail_late(const api_error& why, answer_sink& out) {
   cancel();
-  api_error why{.status = 503,
-                .type = "server_error",
-                .code = "engine_lost",
-                .message = "the engine failed while it answered; ask again",
-                .retry_after_s = 1};
   if (!state_->ask.stream) {
     refuse(why, out);
     return;

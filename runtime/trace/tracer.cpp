@@ -55,6 +55,22 @@ struct tracer::ring {
 
   std::vector<slot> slots;
   std::atomic<uint64_t> written{0};
+  std::atomic<bool> taken{true};  // by a thread
+};
+
+/// A thread's hold on its ring, which may outlive the tracer.
+struct tracer::held_ring {
+  ~held_ring() { give_back(); }
+  void give_back() {
+    if (own) own->taken.store(false, std::memory_order_release);
+  }
+  void take(std::shared_ptr<ring> other) {
+    give_back();
+    own = std::move(other);
+  }
+
+  std::shared_ptr<ring> own;
+  uint64_t of = 0;  // the tracer's serial
 };
 
 tracer::tracer(tracer_config config)
@@ -84,13 +100,16 @@ bool tracer::records(uint64_t type) const {
 }
 
 tracer::ring& tracer::own_ring() {
-  thread_local uint64_t of = 0;
-  thread_local ring* own = nullptr;
-  if (of == serial_) return *own;
+  thread_local held_ring held;
+  if (held.of == serial_) return *held.own;
   std::lock_guard guard(lock_);
-  rings_.push_back(std::make_unique<ring>(config_.records));
-  of = serial_;
-  return *(own = rings_.back().get());
+  auto left = std::ranges::find_if(
+      rings_, [](const auto& r) { return !r->taken.load(std::memory_order_acquire); });
+  if (left == rings_.end()) left = rings_.insert(left, std::make_shared<ring>(config_.records));
+  (*left)->taken.store(true, std::memory_order_relaxed);
+  held.take(*left);
+  held.of = serial_;
+  return *held.own;
 }
 
 void tracer::dump::keep_newest(size_t most) {

@@ -30,7 +30,8 @@ struct tracer_config {
   std::vector<uint64_t> allowed_types = {};  // with mode `allowed`
 };
 
-/// The records of a process. Writing takes no lock: each thread has its own ring.
+/// The records of a process. Writing takes no lock: each thread has its own ring, and a thread that
+/// ended leaves it to the next one.
 class tracer {
  public:
   explicit tracer(tracer_config config);
@@ -59,6 +60,7 @@ class tracer {
 
  private:
   struct ring;
+  struct held_ring;
   static uint64_t steady_now();
   ring& own_ring();
 
@@ -66,7 +68,7 @@ class tracer {
   uint64_t serial_;
   std::atomic<uint64_t> clock_{0};
   mutable std::mutex lock_;
-  std::vector<std::unique_ptr<ring>> rings_;
+  std::vector<std::shared_ptr<ring>> rings_;
 };
 
 }  // namespace lethe

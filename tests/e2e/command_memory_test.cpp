@@ -196,6 +196,44 @@ TEST_F(Memory, OfOneProcessWithEverythingInItStaysSo) {
   expect_flat("[engines]\nprocesses = \"shared\"\n", 1);
 }
 
+size_t threads_of(pid_t pid) {
+  std::error_code gone;
+  std::filesystem::directory_iterator tasks("/proc/" + std::to_string(pid) + "/task", gone);
+  return gone ? 0 : size_t(std::distance(begin(tasks), end(tasks)));
+}
+
+/// An engine comes and goes; what of it ends on its own time is waited for.
+void scale_up_and_down(const running_cluster& c, size_t threads) {
+  EXPECT_EQ(run_lethe({"scale", "engines=2", "--cluster", c.file}).exit_code, 0);
+  for (int i = 0; i < 600 && !is_whole(c.file); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(run_lethe({"scale", "engines=1", "--cluster", c.file}).exit_code, 0);
+  auto alone = [&c] {
+    json_answer json(run_lethe({"status", "--json", "--cluster", c.file}).out);
+    return json.valid && json.root["engines"].get_array().size() == 1;
+  };
+  for (int i = 0; i < 600 && !alone(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int i = 0; i < 100 && threads_of(c.pid) > threads; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+TEST_F(Memory, EnginesThatComeAndGoLeaveNothingInTheirProcess) {
+  running_cluster c(lab_config("[engines]\nprocesses = \"shared\"\nthreads = 1\n"));
+  ASSERT_TRUE(c.tells("ready: ")) << c.errors();
+  size_t threads = threads_of(c.pid);
+  for (int i = 0; i < 4; ++i) scale_up_and_down(c, threads);
+  uint64_t before = resident_bytes(c.pid);
+  for (int i = 0; i < 8; ++i) scale_up_and_down(c, threads);
+  uint64_t after = resident_bytes(c.pid);
+  std::printf("%zu threads, %zu; %.2f MiB, %.2f MiB\n", threads, threads_of(c.pid),
+              double(before) / (1 << 20), double(after) / (1 << 20));
+  EXPECT_EQ(threads_of(c.pid), threads);
+  EXPECT_LE(growth(before, after), growth_max);
+  EXPECT_EQ(run_lethe({"down", "--cluster", c.file}).exit_code, 0);
+  EXPECT_EQ(c.wait(), 0) << c.errors();
+}
+
 /// A process of an engine's size that keeps `kept` bytes of each request.
 class hoarder {
  public:

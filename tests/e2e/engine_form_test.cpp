@@ -132,7 +132,7 @@ TEST(EngineForm, AVocabularyThatCannotGoOnFailsItsChoiceOnly) {
   wanted plain{.prompt = {4, 5, 6}, .max_tokens = 20};
   auto beside = submit(*e, plain, m.vocab());
   auto got = collect(*ask(*e, {.text = "root ::= \"aab\"", .trie = &without_b}, m.vocab()));
-  EXPECT_EQ(got.reasons[0], finish_reason::failed);
+  EXPECT_EQ(got.reasons[0], finish_reason::stuck);
   EXPECT_EQ(text_of(got.ids[0]), "aa");
   auto others = collect(*beside);
   EXPECT_EQ(others.reasons[0], finish_reason::length);

@@ -38,6 +38,21 @@ test('a chat is answered', async () => {
   assert.equal(prompt_tokens + completion_tokens, total_tokens);
 });
 
+test('content may come in parts, or not at all', async () => {
+  const ask = async (...turns) => words(await chat({ messages: turns }))[0];
+  const user = (content) => ({ role: 'user', content });
+  const part = (text) => ({ type: 'text', text });
+  assert.equal(await ask(user([part('Say'), part('something.')])), await ask(user('Say\nsomething.')));
+  const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } };
+  const result = { role: 'tool', tool_call_id: 'a', content: [part('7')] };
+  const assistant = { role: 'assistant', tool_calls: [call] };
+  const empty = await ask(user('Hi'), { ...assistant, content: '' }, result);
+  assert.equal(await ask(user('Hi'), { ...assistant, content: null }, result), empty);
+  assert.equal(await ask(user('Hi'), assistant, result), empty);
+  await assert.rejects(ask(user([{ type: 'image_url', image_url: { url: 'data:,' } }])),
+    { status: 400, param: 'messages[0].content[0]' });
+});
+
 test('a streamed chat says the same', async () => {
   const whole = await chat();
   const stream = await chat({ stream: true, stream_options: { include_usage: true } });

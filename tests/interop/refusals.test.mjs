@@ -9,7 +9,7 @@ import { Cluster, lethe } from './cluster.mjs';
 let cluster, openai;
 const keys = ['first-key', 'second-key'];
 before(async () => {
-  cluster = await Cluster.up({ keys });
+  cluster = await Cluster.up({ keys: ['# of the tests', '', `${keys[0]} \t`, `  ${keys[1]}\r`] });
   openai = cluster.client({ apiKey: keys[1] });
 });
 after(async () => assert.deepEqual(await cluster.down(), { code: 0, signal: null }));
@@ -46,6 +46,29 @@ test('either key opens, another does not', async () => {
   const none = await fetch(`${cluster.api}/v1/models`);
   assert.equal(none.status, 401);
   assert.equal(none.headers.get('www-authenticate'), 'Bearer');
+});
+
+test('the key follows its scheme, whose case is free', async () => {
+  const status = async (authorization) =>
+    (await fetch(`${cluster.api}/v1/models`, { headers: { authorization } })).status;
+  for (const scheme of ['Bearer ', 'bearer ', 'BEARER ', 'Bearer   '])
+    assert.equal(await status(scheme + keys[0]), 200, scheme);
+  for (const wrong of [keys[0], `Basic ${keys[0]}`, `Bearer${keys[0]}`, 'Bearer', 'Bearer ',
+    'Bearer # of the tests', '# of the tests', `Bearer ${keys[0]} ${keys[0]}`])
+    assert.equal(await status(wrong), 401, wrong);
+});
+
+test('the model is served by its name, another is not found', async () => {
+  const model = await openai.models.retrieve('tiny');
+  assert.deepEqual(model, (await openai.models.list()).data[0]);
+  const headers = { authorization: `Bearer ${keys[0]}` };
+  const named = async (name) => (await fetch(`${cluster.api}/v1/models/${name}`, { headers })).status;
+  assert.equal(await named('t%69ny'), 200);
+  for (const other of ['', 'tiny/', 'tiny%', 'tiny%zz', 't%69', 'tiny%2'])
+    assert.equal(await named(other), 404, other);
+  const wanted = { status: 404, code: 'model_not_found', param: 'model' };
+  for (const other of ['other', 'tin', 'tiny2', 'a/b'])
+    await refused(openai.models.retrieve(other), OpenAI.NotFoundError, wanted);
 });
 
 test('an unknown model or path is not found', async () => {

@@ -47,7 +47,7 @@ TEST(ApiRead, AChatWithEverything) {
     "max_completion_tokens":9,"stop":["a","b\n"],"stop_token_ids":[5],
     "logit_bias":{"7":-100,"9":1.5},
     "logprobs":true,"top_logprobs":3,"stream":true,"stream_options":{"include_usage":true},
-    "tools":[{"type":"function"}],"tool_choice":"none","ignore_eos":true,
+    "tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none","ignore_eos":true,
     "include_stop_str_in_output":true,"chat_template_kwargs":{"a":1},"parallel_tool_calls":true,
     "response_format":{"type":"json_schema",
       "json_schema":{"name":"x","schema":{"type":"object"}}})");
@@ -126,12 +126,26 @@ TEST(ApiRead, RefusesByTheParametersName) {
       {R"("top_logprobs":2)", "top_logprobs"},
       {R"("logprobs":true,"top_logprobs":129)", "top_logprobs"},
       {R"("tools":{})", "tools"},
+      {R"("tools":[{"type":"function"}])", "tools[0]"},
+      {R"("tools":[{"type":"function","function":{"name":"f"}},{"type":"x"}])", "tools[1]"},
+      {R"("tools":[{"type":"function","function":{"name":""}}])", "tools[0]"},
+      {R"("tools":["f"])", "tools[0]"},
       {R"("tool_choice":"required")", "tool_choice"},
       {R"("response_format":"json")", "response_format"},
       {R"("response_format":{"type":"xml"})", "response_format.type"},
       {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
       {R"("messages":[])", "messages"},
       {R"("messages":[{"role":"user"},{}])", "messages[1]"},
+      {R"("messages":[{"role":"wizard","content":"a"}])", "messages[0].role"},
+      {R"("messages":[{"role":"User","content":"a"}])", "messages[0].role"},
+      {R"("messages":[{"role":"user","content":7}])", "messages[0].content"},
+      {R"("messages":[{"role":"user","content":{"type":"text","text":"a"}}])",
+       "messages[0].content"},
+      {R"("messages":[{"role":"user","content":["a"]}])", "messages[0].content[0]"},
+      {R"("messages":[{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0]"},
+      {R"("messages":[{"role":"user","content":[{"type":"text","text":"a"},
+          {"type":"image_url","image_url":{"url":"data:,"}}]}])",
+       "messages[0].content[1]"},
       {R"("prompt":"a")", "prompt"},
       {R"("frobnicate":1)", "frobnicate"},
   };
@@ -143,6 +157,21 @@ TEST(ApiRead, RefusesByTheParametersName) {
   refuses(*completion("\"prompt\":{}"), "prompt");
   refuses(*completion("\"prompt\":\"a\",\"best_of\":2"), "best_of");
   refuses(*completion("\"prompt\":\"a\",\"messages\":[]"), "messages");
+}
+
+TEST(ApiRead, EveryRoleOfTheInterfaceIsTaken) {
+  for (const char* role : {"system", "developer", "user", "assistant", "tool", "function"})
+    EXPECT_FALSE(
+        chat(std::string(R"("messages":[{"content":"a","role":")") + role + "\"}]")->refused)
+        << role;
+}
+
+TEST(ApiRead, TheNewerNameOfALimitWinsWhereverItStands) {
+  const char* both[] = {
+      R"("max_tokens":5,"max_completion_tokens":9)", R"("max_completion_tokens":9,"max_tokens":5)",
+      R"("max_completion_tokens":9,"max_tokens":null)", R"("max_completion_tokens":9)"};
+  for (const char* more : both) EXPECT_EQ(chat(more)->ask.max_tokens, 9u) << more;
+  EXPECT_EQ(chat(R"("max_completion_tokens":null,"max_tokens":5)")->ask.max_tokens, 5u);
 }
 
 TEST(ApiRead, ABodyThatIsNoObject) {

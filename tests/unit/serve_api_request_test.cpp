@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
+#include "runtime/base/limits.hpp"
 #include "runtime/serve/api_request.hpp"
 #include "tests/places.hpp"
 
@@ -40,6 +41,16 @@ class ApiRequest : public testing::Test {
     return ask(api_call::completion,
                R"({"model":"tiny","prompt":"Once","temperature":0,"max_tokens":4)" + more + "}");
   }
+  collected chat(const std::string& messages) {
+    return ask(api_call::chat,
+               R"({"model":"tiny","temperature":0,"max_tokens":4,"messages":)" + messages + "}");
+  }
+  /// What of an answer follows from the prompt alone: the tokens and how many there were.
+  static std::string said(const collected& got) {
+    EXPECT_EQ(got.status, 200) << got.body;
+    size_t from = got.body.find(R"("choices")");
+    return from == got.body.npos ? got.body : got.body.substr(from);
+  }
   std::string wrong_param_of(const std::string& more) {
     auto got = complete(more);
     EXPECT_EQ(got.status, 400) << more;
@@ -68,6 +79,57 @@ TEST_F(ApiRequest, RefusalsNameTheParameterThatIsOutOfRange) {
   EXPECT_EQ(wrong_param_of(R"(,"logit_bias":{"512":1})"), "logit_bias");
   EXPECT_EQ(wrong_param_of(R"(,"logit_bias":{"1":101})"), "logit_bias");
   EXPECT_EQ(wrong_param_of(R"(,"prompt":[512])"), "prompt");
+}
+
+/// A form that takes more than a token may after some a's (64): asking again would not help.
+TEST_F(ApiRequest, AFormTooWideIsTheAskersMistake) {
+  for (const char* wide : {"(.*a.{300}){3}", "(.*a.{1000}){50}", ".*[ae].{12}x?.{500}"}) {
+    std::string form =
+        std::string(R"(,"max_tokens":400,"logit_bias":{"64":100},"guided_regex":")") + wide + "\"";
+    auto whole = complete(form);
+    EXPECT_EQ(whole.status, 400) << wide << whole.body;
+    EXPECT_NE(whole.body.find(R"("param":"guided_regex")"), whole.body.npos) << whole.body;
+    EXPECT_NE(whole.body.find(std::to_string(limits::grammar_mask_steps_max)), whole.body.npos);
+    auto stream = complete(form + R"(,"stream":true)");
+    EXPECT_EQ(stream.status, 200) << wide;
+    EXPECT_NE(stream.body.find(R"("type":"invalid_request_error")"), stream.body.npos);
+    EXPECT_EQ(stream.body.find("engine_lost"), stream.body.npos) << stream.body;
+  }
+  EXPECT_EQ(complete(R"(,"logit_bias":{"64":100},"guided_regex":"a{4}")").status, 200);
+}
+
+TEST_F(ApiRequest, PartsOfTextAreReadAsTheirLines) {
+  auto text = said(chat(R"([{"role":"user","content":"Hi\nyou"}])"));
+  EXPECT_EQ(said(chat(R"([{"role":"user","content":[{"type":"text","text":"Hi"},
+                          {"text":"you","type":"text"}]}])")),
+            text);
+  EXPECT_NE(said(chat(R"([{"role":"user","content":"Hi"}])")), text);
+}
+
+TEST_F(ApiRequest, AMessageWithoutContentSaysNothing) {
+  auto turns = [this](const std::string& assistant) {
+    return said(chat(R"([{"role":"user","content":"Hi"},{"role":"assistant")" + assistant +
+                     R"(},{"role":"tool","tool_call_id":"a","content":"7"}])"));
+  };
+  const std::string calls =
+      R"(,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}])";
+  auto empty = turns(R"(,"content":"")" + calls);
+  EXPECT_EQ(turns(R"(,"content":null)" + calls), empty);
+  EXPECT_EQ(turns(R"(,"content":[])" + calls), empty);
+  EXPECT_EQ(turns(calls), empty);
+  EXPECT_NE(turns(R"(,"content":"a")" + calls), empty);
+}
+
+TEST_F(ApiRequest, TheMostAnswersAreOneNumber) {
+  uint32_t running = engine_->config().running;
+  ASSERT_LT(running, limits::choices_max);
+  EXPECT_EQ(complete(fmt::format(R"(,"n":{})", running)).status, 200);
+  for (uint32_t n : {running + 1, limits::choices_max, limits::choices_max + 1}) {
+    auto got = complete(fmt::format(R"(,"n":{})", n));
+    EXPECT_EQ(got.status, 400);
+    EXPECT_NE(got.body.find(R"("param":"n")"), got.body.npos) << got.body;
+    EXPECT_NE(got.body.find(fmt::format("1 to {}", running)), got.body.npos) << got.body;
+  }
 }
 
 }  // namespace

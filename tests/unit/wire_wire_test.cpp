@@ -79,6 +79,42 @@ TEST(Wire, LimitsAreThoseOfWhatAMessageCarries) {
   EXPECT_EQ(frame_bytes_max<schema::ControlAsk>, limits::control_ask_bytes_max);
 }
 
+/// Of so many engines, with the histograms of all requests.
+wire<schema::Loads> loads_of(uint32_t engines) {
+  return pack<schema::Loads>({}, [engines](schema::Loads::Builder b) {
+    for (auto load : b.initLoads(engines)) load.setStalledMs(1);
+    b.initCounts();
+    for (auto h : b.initMeasures().initTimes(7)) h.initCounts(17);
+    for (auto h : b.getMeasures().initLengths(2)) h.initCounts(9);
+  });
+}
+
+// A cluster file allows 256 engines; as many that they replace may still be leaving.
+TEST(Wire, WhatGrowsWithEnginesHoldsAsManyAsThereMayBe) {
+  EXPECT_TRUE(read_message(loads_of(256)));
+  EXPECT_TRUE(read_message(loads_of(2 * 256)));
+  EXPECT_FALSE(read_message(loads_of(3 * 256)));
+  auto publish = [](uint32_t engines) {
+    return pack<schema::Publish>({}, [engines](schema::Publish::Builder b) {
+      std::byte key[70] = {};
+      for (auto node : b.initNodes(engines)) {
+        node.setNode(data_of(key));
+        node.setModel(std::string(255, 'm'));
+      }
+    });
+  };
+  EXPECT_TRUE(read_message(publish(256)));
+  EXPECT_FALSE(read_message(publish(2 * 256)));
+  auto start = [](uint32_t ranks) {
+    return pack<schema::StartEngine>({}, [ranks](schema::StartEngine::Builder b) {
+      auto list = b.initSpec().initEngines().initRanks(ranks);
+      for (uint32_t i = 0; i < ranks; ++i) list.set(i, "one-host-of-a-cluster:7");
+    });
+  };
+  EXPECT_TRUE(read_message(start(4096)));
+  EXPECT_FALSE(read_message(start(16 * 4096)));
+}
+
 TEST(Wire, ATruncatedMessageIsAnErrorOrReadsAsLess) {
   auto whole = engine_state([](schema::EngineState::Builder b) {
     b.setReason("weights: too few bytes");
