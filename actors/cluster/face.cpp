@@ -230,6 +230,7 @@ void face_state::open(exchange& x, bytes_view sealed, bool last) try {
   if (!x.begun && x.reader->has_head()) begin_answer(x);
   x.credit.sent(content.size());
   if (!content.empty()) server_->write(x.http.id, content);
+  if (x.to_pass) *x.to_pass -= std::min<uint64_t>(*x.to_pass, content.size());
   if (last) return server_->end(x.http.id);
   give_credit(x);
 } catch (const std::bad_alloc&) {
@@ -242,7 +243,7 @@ void face_state::begin_answer(exchange& x) {
     if (f.name == "content-type") head.content_type = f.value;
     if (f.name == "retry-after") head.fields.emplace_back("Retry-After", f.value);
     if (f.name == "content-length")
-      head.content_length = std::strtoull(f.value.data(), nullptr, 10);
+      x.to_pass = head.content_length = std::strtoull(f.value.data(), nullptr, 10);
   }
   x.streams = head.content_type == "text/event-stream";
   if (x.streams) head.fields.emplace_back("Cache-Control", "no-cache");
@@ -298,6 +299,13 @@ void face_state::drop(uint64_t http_id, bool cancel) {
   exchange& x = found.mapped();
   http_of_.erase(x.request);
   if (!cancel || !x.opener) return;
+  // Who has a whole answer leaves: what is left of it, its receipt, needs only room.
+  if (x.answerer && x.to_pass == 0)
+    return self_->send(x.answerer,
+                       clerk_.write<schema::Credit>(x.request, [&](schema::Credit::Builder b) {
+                         b.setRequest(x.request);
+                         b.setPieces(limits::answer_window);
+                       }));
   self_->send(scheduler_, clerk_.write<schema::Cancel>(x.request, [&](schema::Cancel::Builder b) {
     b.setRequest(x.request);
   }));

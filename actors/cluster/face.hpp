@@ -44,6 +44,7 @@ class face_state {
     request_actor answerer;
     credit_window credit;
     uint64_t asked_ns = 0;
+    std::optional<uint64_t> to_pass;  // bytes of content, where their number was told
     bool placed = false, begun = false, streams = false;
   };
 

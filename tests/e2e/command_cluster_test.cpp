@@ -62,6 +62,39 @@ TEST(Cluster, MetricsCountWhatWasServedAndNothingElse) {
   EXPECT_EQ(text.find("e2e_request_latency_seconds_sum 0\n"), std::string::npos);
 }
 
+/// Whoever knows how long an answer is need not wait for more.
+TEST(Cluster, WhoLeavesWithAWholeAnswerWasServed) {
+  running_cluster c(lab_config());
+  ASSERT_TRUE(c.tells("ready: 1 of 1"));
+  const uint16_t api = c.port("api");
+  constexpr int asked = 20;
+  for (int i = 0; i < asked; ++i) {
+    const int fd = connect_to(api);
+    const std::string body = completion(8);
+    const std::string text =
+        "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+        std::to_string(body.size()) + "\r\n\r\n" + body;
+    ASSERT_EQ(::send(fd, text.data(), text.size(), MSG_NOSIGNAL), ssize_t(text.size()));
+    std::string said;
+    size_t head = said.npos / 2, length = 0;
+    for (char one; said.size() < head + length && ::recv(fd, &one, 1, 0) == 1;) {
+      said += one;
+      if (length > 0 || !said.ends_with("\r\n\r\n")) continue;
+      head = said.size();
+      length = std::strtoul(said.c_str() + said.find("Content-Length: ") + 16, nullptr, 10);
+      ASSERT_GT(length, 0u) << said;
+    }
+    ::close(fd);
+  }
+  std::string text;
+  auto has = [&](const std::string& line) { return text.find(line + "\n") != text.npos; };
+  for (int i = 0; i < 500 && !has("lethe:e2e_request_latency_seconds_count 20"); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    text = http_ask(c.port("metrics"), "/metrics").body;
+  }
+  EXPECT_TRUE(has("lethe:e2e_request_latency_seconds_count 20")) << text;
+}
+
 TEST(Cluster, ASignalLetsRunningRequestsFinish) {
   running_cluster c(lab_config());
   ASSERT_TRUE(c.tells("ready: 1 of 1"));
