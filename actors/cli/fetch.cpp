@@ -11,7 +11,9 @@ namespace {
 /// The answer's body, as it comes.
 class printed final : public inner_sink {
  public:
+  explicit printed(answer_waiting& waits) : waits_(waits) {}
   bool head(uint32_t status, std::span<const bhttp_field>) override {
+    waits_.answered();
     status_ = status;
     return true;
   }
@@ -22,6 +24,7 @@ class printed final : public inner_sink {
   uint32_t status() const { return status_; }
 
  private:
+  answer_waiting& waits_;
   uint32_t status_ = 0;
 };
 
@@ -39,16 +42,17 @@ result<std::string> body_of(const fetch_words& words, private_client& client) {
 }
 
 int fetch(const fetch_words& words) {
-  auto client = open_private(words.trust, {.on_a_timer = false});
+  auto client = open_private(words.trust, {.on_a_timer = false}, words.explain);
   if (!client) return refuse(client.end.why.text);
   auto body = body_of(words, **client);
   if (!body) return refuse(body.why().text);
   if (body->empty())
     return refuse("there is no body: --data, --prompt or standard input; nothing was asked");
-  printed out;
+  answer_waiting waits(words.explain);
+  printed out(waits);
   private_ask ask{.path = words.path, .body = *body, .sink = out};
   ask.claim_at_once = true;
-  if (words.explain) ask.observer = explaining();
+  ask.observer = waits.observer(words.explain);
   auto answer = (*client)->call(ask);
   if (answer.began && !words.stream) std::fputc('\n', stdout);
   if (words.explain && answer.proof) explain_views(answer);

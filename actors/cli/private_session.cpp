@@ -9,18 +9,31 @@
 
 namespace lethe {
 
-call_result<std::unique_ptr<private_client>> open_private(const std::string& trust,
-                                                          client_options options) {
-  auto client = private_client::start(trust, std::move(options));
-  if (!client) return std::move(client.end);
-  const auto& accepts = (*client)->trust().evidence;
+call_result<std::unique_ptr<private_client>> open_private(const std::string& file,
+                                                          client_options options, bool explains) {
+  auto trust = trust_file::read(file);
+  if (!trust) return call_end{call_fault::here, trust.why()};
+  const auto& accepts = trust->evidence;
   if (std::ranges::find(accepts, no_evidence) != accepts.end())
     fmt::print(
         stderr,
         "lethe: no node is attested: {} accepts evidence \"none\", so what runs there, and on "
         "how many machines, is its operator's word\n",
-        trust);
-  return std::move(*client);
+        file);
+  waiting_word word(explains);
+  word.begins(fmt::format("the gateway's keys and log, by the relay {}",
+                          trust->relays.front().origin.text()));
+  return private_client::start(*std::move(trust), std::move(options));
+}
+
+call_observer answer_waiting::observer(bool explains) {
+  return [this, tell = explains ? explaining() : call_observer()](const check_step& step) {
+    if (tell) tell(step);
+    if (step.name == "seal")
+      word_.begins("the answer: relay, gateway and node have the request, or one of them hangs");
+    else
+      word_.ends();
+  };
 }
 
 call_observer explaining() {
