@@ -46,7 +46,11 @@ void explain_views(const private_answer& answer) {
   fmt::print(
       stderr,
       "  who saw what\n"
-      "    issuer   your account, some day before; not this request\n"
+      "    issuer   your account, and when it bought tokens; not this request, nor which token it "
+      "took.\n"
+      "             A wallet keeps no times: what was bought and spent within the hour can be "
+      "matched by "
+      "time\n"
       "    relay    your address, how much and when; not what, nor for which node\n"
       "    gateway  {} token{} that nobody can tell from others, the node, how much; not you, "
       "nor what\n"
