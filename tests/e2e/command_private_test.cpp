@@ -89,6 +89,31 @@ TEST_F(PrivatePath, AnEnginesRefusalIsItsAnswerAndCostsItsToken) {
   EXPECT_EQ(run_lethe({"tokens", "count", trust_}).out.substr(0, 9), "63 tokens");
 }
 
+TEST_F(PrivatePath, WhatNoNodeWouldServeCostsNoToken) {
+  buy();
+  auto refused = [&](const std::vector<std::string>& more, const std::string& why) {
+    std::vector<std::string> words{"fetch", trust_};
+    words.insert(words.end(), more.begin(), more.end());
+    auto said = run_lethe(words);
+    EXPECT_EQ(said.exit_code, 1) << said.out;
+    EXPECT_TRUE(has(said.err, why) && has(said.err, "nothing was asked")) << said.err;
+  };
+  refused({"--data", "{bad"}, "the body is no JSON: ");
+  refused({"--data", "[1]"}, "the body is no JSON object");
+  refused({"/v1/embeddings", "--prompt", "Hello"}, "/v1/embeddings: there is no such path");
+  refused({}, "there is no body");
+  EXPECT_EQ(run_lethe({"fetch", trust_, "--data", "@" + folder_ / "none.json"}).exit_code, 1);
+  EXPECT_EQ(run_lethe({"tokens", "count", trust_}).out.substr(0, 9), "64 tokens");
+  // The control, from a file.
+  auto body = folder_.write(
+      "body.json",
+      R"({"model":"ember","messages":[{"role":"user","content":"What is a river?"}]})");
+  auto said = run_lethe({"fetch", trust_, "--data", "@" + body});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_TRUE(has(said.out, "river")) << said.out;
+  EXPECT_EQ(run_lethe({"tokens", "count", trust_}).out.substr(0, 9), "63 tokens");
+}
+
 TEST_F(PrivatePath, WithoutTokensNothingIsAsked) {
   auto said = ask("Hello");
   EXPECT_EQ(said.exit_code, 1);
