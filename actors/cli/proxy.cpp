@@ -106,7 +106,8 @@ int serve(const std::string& trust, const std::string& address, uint32_t calls, 
   if (const auto& first = (*client)->first_look(); first)
     say_stock(**client);
   else
-    fmt::print(stderr, "lethe: {}; it goes on trying, and applications get a 502 or 503 until then\n",
+    fmt::print(stderr,
+               "lethe: {}; it goes on trying, and applications get a 502 or 503 until then\n",
                first.why.text);
   end.wait();
   return looks.code();
