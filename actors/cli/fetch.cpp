@@ -105,11 +105,11 @@ int buy(const token_words& words) {
   return 0;
 }
 
-/// Of the wallet alone: nobody is asked.
+/// Of the wallet alone, whoever has it: nobody is asked.
 int count(const token_words& words) {
   auto trust = trust_file::read(words.trust);
   if (!trust) return refuse(trust.why().text);
-  auto tokens = wallet::open(trust->wallet);
+  auto tokens = wallet::view(trust->wallet);
   if (!tokens) return refuse(tokens.why().text);
   const auto all = (*tokens)->count();
   fmt::print("{} tokens; {} were shown and may have change due\n", all.tokens, all.open);

@@ -255,6 +255,26 @@ TEST_F(ClientCall, ATokenThatWasSpentBeforeIsDropped) {
   EXPECT_EQ(client->count().open, 0u);
 }
 
+/// Nothing on this machine remembers a later one; the gateway does.
+TEST_F(ClientCall, AWalletThatIsBroughtBackWholeIsTakenAndShowsSpentTokens) {
+  const fs::path kept = home.folder / "kept";
+  auto copy = [](const fs::path& from, const fs::path& to) {
+    fs::create_directories(to);
+    for (const char* name : {"wallet", "wallet.journal"})
+      fs::copy_file(from / name, to / name, fs::copy_options::overwrite_existing);
+  };
+  client = nullptr;
+  copy(home.folder / "", kept);
+  client = start(0);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(call(fmt::format("{{\"n\":{}}}", i)));
+  client = nullptr;
+  copy(kept, home.folder / "");
+  client = start(0);
+  EXPECT_EQ(client->count().tokens, 8u);
+  EXPECT_TRUE(refused_at(call(), call_fault::tokens, "refusal", "spent before"));
+  EXPECT_EQ(client->count().tokens, 7u);
+}
+
 TEST_F(ClientCall, ATokenThatWasRefusedUnspentIsChanged) {
   cluster.refuse = [&](const inner_sealed&, const node_key&) {
     return inner_problem{.status = 503, .title = "too many are being spent"};
