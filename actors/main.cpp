@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "actors/cli/commands.hpp"
+#include "actors/cli/unknown_command.hpp"
 
 namespace lethe {
 
@@ -58,6 +59,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    if (auto why = lethe::unknown_command(app, argc, argv)) return lethe::refuse(*why), 2;
     return lethe::finish(app.exit(e) == 0 ? 0 : 2);
   } catch (const std::bad_alloc&) {
     return lethe::refuse("out of memory; see `lethe model inspect` for what a model needs");

@@ -75,7 +75,7 @@ bool turn(private_client& client, const std::string& model, conversation& all, b
 }
 
 int chat(const chat_words& words) {
-  auto client = open_private(words.trust);
+  auto client = open_private(words.trust, {}, words.explain);
   if (!client) return refuse(client.end.why.text);
   auto state = (*client)->state();
   if (!state) return refuse(state.end.why.text);

@@ -1,8 +1,12 @@
-#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "actors/cli/commands.hpp"
 #include "actors/cli/private_session.hpp"
 #include "actors/cli/read_input.hpp"
+#include "runtime/client/local_proxy.hpp"
+#include "runtime/json/json_slice.hpp"
 
 namespace lethe {
 
@@ -11,7 +15,9 @@ namespace {
 /// The answer's body, as it comes.
 class printed final : public inner_sink {
  public:
+  explicit printed(answer_waiting& waits) : waits_(waits) {}
   bool head(uint32_t status, std::span<const bhttp_field>) override {
+    waits_.answered();
     status_ = status;
     return true;
   }
@@ -22,6 +28,7 @@ class printed final : public inner_sink {
   uint32_t status() const { return status_; }
 
  private:
+  answer_waiting& waits_;
   uint32_t status_ = 0;
 };
 
@@ -30,25 +37,49 @@ struct fetch_words {
   bool explain = false, stream = false;
 };
 
-result<std::string> body_of(const fetch_words& words, private_client& client) {
-  if (words.prompt.empty())
-    return words.data.empty() ? read_input("-") : result<std::string>(words.data);
+/// What was given as a body; with --prompt there is none.
+result<std::string> given_body(const fetch_words& words) {
+  if (!words.prompt.empty()) return std::string();
+  const bool file = words.data.starts_with('@');
+  auto body = words.data.empty() ? read_input("-")
+              : file             ? read_input(words.data.substr(1))
+                                 : result<std::string>(words.data);
+  if (!body) return body;
+  if (body->empty())
+    return fail("there is no body: --data, --prompt or standard input; nothing was asked");
+  auto json = check_json(*body);
+  if (!json) return fail("the body is no JSON: {}; nothing was asked", json.why().text);
+  if (!json->is(json_kind::object)) return fail("the body is no JSON object; nothing was asked");
+  return body;
+}
+
+result<std::string> body_of(const fetch_words& words, std::string given, private_client& client) {
+  if (words.prompt.empty()) return given;
   auto state = client.state();
   if (!state) return state.end.why;
   return chat_body(model_of(**state), {{"user", words.prompt}}, words.stream);
 }
 
+/// What no node would serve costs no token.
+result<std::string> checked(const fetch_words& words) {
+  if (std::ranges::find(call_paths, words.path) == std::end(call_paths))
+    return fail("{}: there is no such path; a node serves {}; nothing was asked", words.path,
+                fmt::join(call_paths, " and "));
+  return given_body(words);
+}
+
 int fetch(const fetch_words& words) {
-  auto client = open_private(words.trust, {.on_a_timer = false});
+  auto given = checked(words);
+  if (!given) return refuse(given.why().text);
+  auto client = open_private(words.trust, {.on_a_timer = false}, words.explain);
   if (!client) return refuse(client.end.why.text);
-  auto body = body_of(words, **client);
+  auto body = body_of(words, *std::move(given), **client);
   if (!body) return refuse(body.why().text);
-  if (body->empty())
-    return refuse("there is no body: --data, --prompt or standard input; nothing was asked");
-  printed out;
+  answer_waiting waits(words.explain);
+  printed out(waits);
   private_ask ask{.path = words.path, .body = *body, .sink = out};
   ask.claim_at_once = true;
-  if (words.explain) ask.observer = explaining();
+  ask.observer = waits.observer(words.explain);
   auto answer = (*client)->call(ask);
   if (answer.began && !words.stream) std::fputc('\n', stdout);
   if (words.explain && answer.proof) explain_views(answer);
@@ -74,11 +105,11 @@ int buy(const token_words& words) {
   return 0;
 }
 
-/// Of the wallet alone: nobody is asked.
+/// Of the wallet alone, whoever has it: nobody is asked.
 int count(const token_words& words) {
   auto trust = trust_file::read(words.trust);
   if (!trust) return refuse(trust.why().text);
-  auto tokens = wallet::open(trust->wallet);
+  auto tokens = wallet::view(trust->wallet);
   if (!tokens) return refuse(tokens.why().text);
   const auto all = (*tokens)->count();
   fmt::print("{} tokens; {} were shown and may have change due\n", all.tokens, all.open);
@@ -106,7 +137,8 @@ void add_fetch(CLI::App& app, int& exit_code) {
   fetches->add_option("TRUST", words->trust, "the trust file; lethe keys public prints one")
       ->required();
   fetches->add_option("PATH", words->path, "of the OpenAI API")->capture_default_str();
-  auto* data = fetches->add_option("--data", words->data, "the body; default: standard input");
+  auto* data = fetches->add_option("--data", words->data,
+                                   "the body, or @FILE that has it; default: standard input");
   fetches->add_option("--prompt", words->prompt, "one message of a chat, instead of a body")
       ->excludes(data);
   fetches->add_flag("--stream", words->stream, "with --prompt: as server-sent events");

@@ -70,6 +70,9 @@ int show_public(const public_words& words) {
   if (!checked.config.get().hasGateway())
     return refuse(words.file + ": has neither [gateway] nor [witness], so nothing is published");
   if (words.relays.empty()) return refuse("--relay is missing: a relay's URL, as clients reach it");
+  for (const auto& url : words.relays)
+    if (auto at = server_at::from_url(url); !at)
+      return refuse(fmt::format("--relay {}: {}", url, at.why().text));
   auto setup = publish_setup_of(checked.config);
   auto keys = keep_public_keys(setup);
   if (!keys) return refuse(keys.why().text);

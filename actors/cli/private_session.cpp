@@ -9,18 +9,31 @@
 
 namespace lethe {
 
-call_result<std::unique_ptr<private_client>> open_private(const std::string& trust,
-                                                          client_options options) {
-  auto client = private_client::start(trust, std::move(options));
-  if (!client) return std::move(client.end);
-  const auto& accepts = (*client)->trust().evidence;
+call_result<std::unique_ptr<private_client>> open_private(const std::string& file,
+                                                          client_options options, bool explains) {
+  auto trust = trust_file::read(file);
+  if (!trust) return call_end{call_fault::here, trust.why()};
+  const auto& accepts = trust->evidence;
   if (std::ranges::find(accepts, no_evidence) != accepts.end())
     fmt::print(
         stderr,
         "lethe: no node is attested: {} accepts evidence \"none\", so what runs there, and on "
         "how many machines, is its operator's word\n",
-        trust);
-  return std::move(*client);
+        file);
+  waiting_word word(explains);
+  word.begins(fmt::format("the gateway's keys and log, by the relay {}",
+                          trust->relays.front().origin.text()));
+  return private_client::start(*std::move(trust), std::move(options));
+}
+
+call_observer answer_waiting::observer(bool explains) {
+  return [this, tell = explains ? explaining() : call_observer()](const check_step& step) {
+    if (tell) tell(step);
+    if (step.name == "seal")
+      word_.begins("the answer: relay, gateway and node have the request, or one of them hangs");
+    else
+      word_.ends();
+  };
 }
 
 call_observer explaining() {
@@ -33,7 +46,11 @@ void explain_views(const private_answer& answer) {
   fmt::print(
       stderr,
       "  who saw what\n"
-      "    issuer   your account, some day before; not this request\n"
+      "    issuer   your account, and when it bought tokens; not this request, nor which token it "
+      "took.\n"
+      "             A wallet keeps no times: what was bought and spent within the hour can be "
+      "matched by "
+      "time\n"
       "    relay    your address, how much and when; not what, nor for which node\n"
       "    gateway  {} token{} that nobody can tell from others, the node, how much; not you, "
       "nor what\n"

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -62,11 +64,38 @@ class proxy_log {
   std::map<uint64_t, std::string> checked_;
 };
 
+/// How a client that started while nothing was reached got on.
+class later_looks {
+ public:
+  void tell(const call_end& how) {
+    if (how) fmt::print(stderr, "lethe: relay and gateway are reached\n");
+    if (how || may_pass(how)) return;
+    code_ = refuse(how.why.text);
+    kill(getpid(), SIGTERM);
+  }
+  int code() const { return code_; }
+
+ private:
+  std::atomic<int> code_{0};
+};
+
+void say_stock(private_client& client) {
+  auto n = client.count();
+  fmt::print(stderr,
+             "lethe: {} tokens in the wallet; when there is less than one batch ({}), the next is "
+             "bought on a timer\n",
+             n.tokens, n.batch);
+}
+
 int serve(const std::string& trust, const std::string& address, uint32_t calls, bool explain) {
   until_told end;
-  auto client = open_private(trust, {.keeps_stocked = true});
+  later_looks looks;
+  auto client = open_private(trust,
+                             {.keeps_stocked = true,
+                              .starts_unreached = true,
+                              .on_look = [&looks](const call_end& how) { looks.tell(how); }},
+                             explain);
   if (!client) return refuse(client.end.why.text);
-  auto n = (*client)->count();
   proxy_log log(explain);
   auto proxy =
       local_proxy::start(**client, address, calls,
@@ -74,12 +103,14 @@ int serve(const std::string& trust, const std::string& address, uint32_t calls, 
   if (!proxy) return refuse(proxy.why().text);
   for (const auto& at : (*proxy)->bound()) fmt::print("listening proxy http://{}/v1\n", at.address);
   std::fflush(stdout);
-  fmt::print(stderr,
-             "lethe: {} tokens in the wallet; when there is less than one batch ({}), the next is "
-             "bought on a timer\n",
-             n.tokens, n.batch);
+  if (const auto& first = (*client)->first_look(); first)
+    say_stock(**client);
+  else
+    fmt::print(stderr,
+               "lethe: {}; it goes on trying, and applications get a 502 or 503 until then\n",
+               first.why.text);
   end.wait();
-  return 0;
+  return looks.code();
 }
 
 }  // namespace

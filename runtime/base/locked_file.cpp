@@ -15,7 +15,7 @@ result<locked_file> locked_file::open(const std::filesystem::path& path) {
   if (fd < 0) return fail("{}: cannot open: {}", path.string(), std::strerror(errno));
   locked_file file(fd);
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return file;
-  if (errno == EWOULDBLOCK) return fail("{}: another process has it", path.string());
+  if (errno == EWOULDBLOCK) return fail("{}{}", path.string(), taken);
   return fail("{}: cannot lock: {}", path.string(), std::strerror(errno));
 }
 

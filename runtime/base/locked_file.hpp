@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "runtime/base/result.hpp"
 
@@ -11,6 +12,8 @@ namespace lethe {
 class locked_file {
  public:
   static result<locked_file> open(const std::filesystem::path& path);
+  /// How the error ends if another has it.
+  static constexpr std::string_view taken = ": another process has it";
   locked_file(locked_file&& o) noexcept;
   locked_file& operator=(locked_file&& o) noexcept;
   ~locked_file();

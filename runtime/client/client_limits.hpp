@@ -14,6 +14,7 @@ inline constexpr size_t exposed_bodies_max = 1u << 16;
 inline constexpr size_t look_bytes_max = 32u << 20;     // a page of the log, a roster
 inline constexpr size_t problem_bytes_max = 64u << 10;  // a refusal of the gateway's
 inline constexpr size_t answer_fields_max = 64u << 10;
+inline constexpr uint32_t look_wait_ms = 15'000;  // for the next word of what is no answer
 inline constexpr size_t account_secret_bytes_max = 256;
 
 }  // namespace lethe::limits

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -11,6 +12,10 @@ namespace lethe {
 /// What the network's thread tells of one call, for a thread that waits for it.
 class exchange_watcher final : public http_call_watcher {
  public:
+  /// A call of which nothing more came for so long is over; nothing: the network's limits are all.
+  explicit exchange_watcher(std::optional<std::chrono::milliseconds> wait_max = {})
+      : wait_max_(wait_max) {}
+
   void began(uint64_t, const http_reply& head) override {
     note([&] { head_ = head; });
   }
@@ -21,7 +26,9 @@ class exchange_watcher final : public http_call_watcher {
     note([&] { connected_ = true; });
   }
   void ended(uint64_t, const result<void>& how) override {
-    note([&] { how_ = how; });
+    note([&] {
+      if (!how_) how_ = how;
+    });
   }
   void stop() {
     note([&] { stopped_ = true; });
@@ -59,9 +66,15 @@ class exchange_watcher final : public http_call_watcher {
   template <class Holds>
   void wait(Holds holds) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return holds() || how_ || stopped_; });
+    auto over = [&] { return holds() || how_ || stopped_; };
+    if (!wait_max_)
+      changed_.wait(lock, over);
+    else if (!changed_.wait_for(lock, *wait_max_, over))
+      how_ = fail("nothing came for {} s; it or what it passes to may hang",
+                  std::chrono::duration<double>(*wait_max_).count());
   }
 
+  const std::optional<std::chrono::milliseconds> wait_max_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<http_reply> head_;

@@ -15,7 +15,6 @@ namespace lethe {
 namespace {
 
 constexpr std::string_view models_path = "/v1/models";
-constexpr std::string_view calls[] = {"/v1/chat/completions", "/v1/completions"};
 
 /// A page that a browser shows must not reach this, under whatever name it calls this machine.
 bool is_local(const http_head& head) {
@@ -31,7 +30,7 @@ api_refusal refusal_of(const http_head& head) {
     return api_error{.status = status, .code = code, .message = message};
   };
   if (!is_local(head)) return as(403, "not_local", "only programs of this machine may ask");
-  const bool call = std::ranges::find(calls, head.path) != std::end(calls);
+  const bool call = std::ranges::find(call_paths, head.path) != std::end(call_paths);
   if (!call && head.path != models_path)
     return as(404, "not_found",
               "there is no such path; this serves /v1/chat/completions, "

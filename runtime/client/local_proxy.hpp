@@ -5,6 +5,9 @@
 
 namespace lethe {
 
+/// What a node may be asked for.
+inline constexpr std::string_view call_paths[] = {"/v1/chat/completions", "/v1/completions"};
+
 /// OpenAI's API for the applications of this machine: what they post to /v1/chat/completions and
 /// /v1/completions goes to a cluster as a private call. Of their requests nothing leaves but the
 /// body, without what labels its user.

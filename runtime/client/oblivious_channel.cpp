@@ -48,15 +48,17 @@ bool names_key(const http_reply& head, std::string_view body) {
   return type && type->says(ohttp_names::key_problem);
 }
 
+call_end not_reached(int status) {
+  return fault(call_fault::busy, "the relay answers {}: it does not reach the gateway", status);
+}
+
 /// Of an answer that holds no sealed one.
 call_end refused_outside(const http_reply& head, std::string_view body) {
   if (names_key(head, body))
     return fault(call_fault::stale_key, "the gateway does not take this key any more");
   if (head.status == 413)
     return fault(call_fault::request, "relay or gateway: the request is too large for them");
-  if (head.status >= 502)
-    return fault(call_fault::relay, "the relay answers {}: it does not reach the gateway",
-                 head.status);
+  if (head.status >= 502) return not_reached(head.status);
   return fault(call_fault::gateway, "relay or gateway answers {} outside the sealed layer",
                head.status);
 }
@@ -104,8 +106,10 @@ class answer_reading {
 /// One POST to a relay, from its first byte to its answer's last.
 class relay_exchange {
  public:
-  relay_exchange(http_client& client, const server_at& relay, std::stop_token stop)
+  relay_exchange(http_client& client, const server_at& relay,
+                 std::optional<std::chrono::milliseconds> wait, std::stop_token stop)
       : client_(client),
+        watcher_(std::make_shared<exchange_watcher>(wait)),
         call_(client.ask(call_to(relay), watcher_)),
         on_stop_(std::move(stop), [w = watcher_] { w->stop(); }) {}
   ~relay_exchange() { client_.cancel(call_); }
@@ -158,15 +162,15 @@ class relay_exchange {
   }
 
   http_client& client_;
-  std::shared_ptr<exchange_watcher> watcher_ = std::make_shared<exchange_watcher>();
+  std::shared_ptr<exchange_watcher> watcher_;
   uint64_t call_;
   std::stop_callback<std::function<void()>> on_stop_;
 };
 
 /// A page that a relay shows to everybody.
 result<http_whole> get_page(http_client& client, http_call call, size_t bytes_max,
-                            std::stop_token stop) {
-  auto watcher = std::make_shared<exchange_watcher>();
+                            std::chrono::milliseconds wait, std::stop_token stop) {
+  auto watcher = std::make_shared<exchange_watcher>(wait);
   const uint64_t id = client.ask(std::move(call), watcher);
   std::stop_callback on_stop(std::move(stop), [watcher] { watcher->stop(); });
   http_whole page;
@@ -225,8 +229,9 @@ call_result<std::vector<std::byte>> oblivious_channel::fetch_keys(std::stop_toke
   auto from = [&](const server_at& relay) -> std::pair<keys, bool> {
     http_call call{.to = relay.origin,
                    .path = relay.prefix + std::string(ohttp_names::gateway_path)};
-    auto got = get_page(client_, std::move(call), limits::ohttp_keys_bytes_max, stop);
+    auto got = get_page(client_, std::move(call), limits::ohttp_keys_bytes_max, look_wait_, stop);
     if (!got) return {fault(call_fault::relay, "relay: {}", got.why().text), true};
+    if (got->head.status >= 502) return {not_reached(got->head.status), true};
     if (got->head.status != 200)
       return {fault(call_fault::relay, "the relay answers {} when asked for the gateway's keys",
                     got->head.status),
@@ -241,8 +246,8 @@ call_result<std::vector<std::byte>> oblivious_channel::fetch_keys(std::stop_toke
   return with_relays(from);
 }
 
-ask_end oblivious_channel::ask(const ohttp_config& to, const inner_ask& what, inner_sink& sink,
-                               std::stop_token stop) {
+ask_end oblivious_channel::ask_within(patience wait, const ohttp_config& to, const inner_ask& what,
+                                      inner_sink& sink, std::stop_token stop) {
   wiping_memory memory;
   std::pmr::string plain(&memory);
   if (auto ok = write_padded(what, authority_, plain); !ok)
@@ -254,22 +259,16 @@ ask_end oblivious_channel::ask(const ohttp_config& to, const inner_ask& what, in
   auto opener = ok ? sealer->answer() : ok.why();
   if (!opener) return {{call_fault::request, opener.why()}, false};
   return with_relays([&](const server_at& relay) -> std::pair<ask_end, bool> {
-    auto end = ask_at(relay, sealed, *opener, sink, stop);
+    answer_reading reading(*opener, sink);
+    auto end = relay_exchange(client_, relay, wait, stop).run(sealed, reading);
     return {end, end.fault == call_fault::relay && !end.left};
   });
-}
-
-ask_end oblivious_channel::ask_at(const server_at& relay, const std::vector<std::byte>& sealed,
-                                  ohttp_answer_opener& opener, inner_sink& sink,
-                                  std::stop_token stop) {
-  answer_reading reading(opener, sink);
-  return relay_exchange(client_, relay, std::move(stop)).run(sealed, reading);
 }
 
 call_result<inner_whole> oblivious_channel::ask_whole(const ohttp_config& to, const inner_ask& what,
                                                       size_t body_bytes_max, std::stop_token stop) {
   whole_sink sink(body_bytes_max);
-  auto end = ask(to, what, sink, std::move(stop));
+  auto end = ask_within(look_wait_, to, what, sink, std::move(stop));
   if (sink.too_large)
     return fault(call_fault::gateway, "{}: more than {} bytes", what.path, body_bytes_max);
   if (!end) return call_end(end);

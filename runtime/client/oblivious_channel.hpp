@@ -1,10 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <optional>
 #include <stop_token>
 
 #include "runtime/bhttp/fields.hpp"
 #include "runtime/client/call_fault.hpp"
+#include "runtime/client/client_limits.hpp"
 #include "runtime/client/trust_file.hpp"
 #include "runtime/crypto/ohttp_config.hpp"
 
@@ -45,8 +48,13 @@ struct inner_whole {
 class oblivious_channel {
  public:
   /// `authority` is the gateway's name inside. The client outlives the channel.
-  oblivious_channel(http_client& client, std::vector<server_at> relays, std::string authority)
-      : client_(client), relays_(std::move(relays)), authority_(std::move(authority)) {
+  /// Keys and whole answers end when nothing more of them came for `look_wait_ms`.
+  oblivious_channel(http_client& client, std::vector<server_at> relays, std::string authority,
+                    uint32_t look_wait_ms = limits::look_wait_ms)
+      : client_(client),
+        relays_(std::move(relays)),
+        authority_(std::move(authority)),
+        look_wait_(look_wait_ms) {
     check(!relays_.empty());
   }
 
@@ -57,20 +65,24 @@ class oblivious_channel {
   /// Asks in chunks, so that the answer comes as it is made. It is whole if the end is good: what
   /// the sink got before any other end may lack its own.
   ask_end ask(const ohttp_config& to, const inner_ask& what, inner_sink& sink,
-              std::stop_token stop = {});
+              std::stop_token stop = {}) {
+    return ask_within({}, to, what, sink, std::move(stop));
+  }
   /// The same for small answers; every status is an answer.
   call_result<inner_whole> ask_whole(const ohttp_config& to, const inner_ask& what,
                                      size_t body_bytes_max, std::stop_token stop = {});
 
  private:
-  ask_end ask_at(const server_at& relay, const std::vector<std::byte>& sealed,
-                 class ohttp_answer_opener& opener, inner_sink& sink, std::stop_token stop);
+  using patience = std::optional<std::chrono::milliseconds>;
+  ask_end ask_within(patience wait, const ohttp_config& to, const inner_ask& what, inner_sink& sink,
+                     std::stop_token stop);
   template <class Try>
   auto with_relays(Try ask);
 
   http_client& client_;
   std::vector<server_at> relays_;
   std::string authority_;
+  std::chrono::milliseconds look_wait_;
   std::atomic<size_t> good_{0};  // the relay that was reached last
 };
 

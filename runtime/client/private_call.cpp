@@ -25,6 +25,11 @@ std::string base64url_of(bytes_view bytes) {
   return text;
 }
 
+constexpr const char full_by_its_word[] = "the node that was drawn is full";
+constexpr const char full_by_hearsay[] =
+    "the gateway says that the node that was drawn is full, and shows no word of that node: no "
+    "other is drawn by itself; ask again";
+
 std::string short_name(const hash32& id) {
   return fmt::format("{:02x}{:02x}{:02x}{:02x}", uint8_t(id[0]), uint8_t(id[1]), uint8_t(id[2]),
                      uint8_t(id[3]));
@@ -229,8 +234,9 @@ class calling {
     if (auto ok = check_node_refusal(why, message); !ok)
       return failing("refusal", {call_fault::trust, ok.why()});
     if (why.change != change_word::due) return failing("refusal", end);
-    step("refusal", end.why.text);
+    say({"refusal", !unsigned_full(why), end.why.text});
     if (what_.claim_at_once) claim_now();
+    if (unsigned_full(why)) return end;
     wait_a_while(with_.redraw_wait_ms, what_.stop);
     if (what_.stop.stop_requested()) return fault(call_fault::cancelled, "the call was stopped");
     if (why.status != 429) {  // the roster may be over
@@ -268,14 +274,16 @@ class calling {
       case 413:
         return fault(call_fault::request, "the gateway does not take a request so large");
       case 429:
-        return fault(call_fault::busy, "the node that was drawn is full");
+        return fault(call_fault::busy, "{}",
+                     unsigned_full(why) ? full_by_hearsay : full_by_its_word);
       case 503:
         return fault(
             call_fault::busy,
             "the gateway can't have it answered now: the node that was drawn was lost or is "
             "not ready, or spent tokens can't be recorded");
       default:
-        return fault(call_fault::gateway, "the gateway answers {} to a sealed request", why.status);
+        return fault(call_fault::gateway, "the gateway answers {} to a sealed request{}",
+                     why.status, why.title.empty() ? "" : ": \"" + why.title + "\"");
     }
   }
 
@@ -289,21 +297,28 @@ class calling {
     return fault(call_fault::tokens, "token: the gateway does not take it; its key may be retired");
   }
 
-  /// If the gateway shows a node's word, it is about this request and of a node that was drawn:
-  /// else it could have redraws made until a node comes that it likes.
+  /// A scheduler refuses before any node is asked: then nobody has signed it.
+  static bool unsigned_full(const gateway_refusal& why) {
+    return why.status == 429 && why.node_refusal.empty();
+  }
+
+  /// A node's word that the gateway shows is about this request, and of a node that was drawn.
   result<void> check_node_refusal(const gateway_refusal& why,
                                   const std::vector<std::byte>& message) const {
     if (why.node_refusal.empty()) return {};
     auto bytes = read_base64url(why.node_refusal);
     if (!bytes) return fail("refusal: no base64url");
-    const hash32 binding = sealed_message::parse(message)->binding(offer_.token.hash());
-    result<void> checked = fail("refusal: of no node that was drawn");
-    for (const auto& node : drawn_) {
-      auto read = verify_refusal(*bytes, node.sigpk, binding);
-      if (read) return {};
-      checked = read.why();
-    }
-    return checked;
+    const auto sealed = sealed_message::parse(message);
+    const hash32 binding = sealed->binding(offer_.token.hash());
+    result<node_refusal> read = fail("refusal: of no node that was drawn");
+    for (const auto& node : drawn_)
+      if (read = verify_refusal(*bytes, node.sigpk, binding); read) break;
+    if (!read) return read.why();
+    if (read->epoch != sealed->epoch)
+      return fail("refusal: of epoch {}; the request is of {}", read->epoch, sealed->epoch);
+    if (why.status == 429 && read->reason != refusal_reason::full)
+      return fail("refusal: the node did not say that it is full");
+    return {};
   }
 
   const call_parts& with_;

@@ -36,23 +36,36 @@ private_client::private_client(trust_file trust, client_options options,
       options_(std::move(options)),
       http_(std::move(http)),
       wallet_(std::move(tokens)),
-      channel_(*http_, trust_.relays, trust_.origin) {}
+      channel_(*http_, trust_.relays, trust_.origin, options_.look_wait_ms) {}
+
+bool may_pass(const call_end& end) {
+  return end.fault == call_fault::relay || end.fault == call_fault::gateway ||
+         end.fault == call_fault::stale_key || end.fault == call_fault::answer ||
+         end.fault == call_fault::busy;
+}
 
 call_result<std::unique_ptr<private_client>> private_client::start(
     const std::filesystem::path& trust_path, client_options options) {
-  auto here = [](const error& why) { return call_end{call_fault::here, why}; };
   auto trust = trust_file::read(trust_path);
-  if (!trust) return here(trust.why());
-  auto http = http_client::start(limits_there, {trust->authorities});
+  if (!trust) return call_end{call_fault::here, trust.why()};
+  return start(*std::move(trust), std::move(options));
+}
+
+call_result<std::unique_ptr<private_client>> private_client::start(trust_file trust,
+                                                                   client_options options) {
+  auto here = [](const error& why) { return call_end{call_fault::here, why}; };
+  auto http = http_client::start(limits_there, {trust.authorities});
   if (!http) return here(http.why());
-  auto tokens = wallet::open(trust->wallet);
+  auto tokens = wallet::open(trust.wallet);
   if (!tokens) return here(tokens.why());
-  std::unique_ptr<private_client> made(new private_client(*std::move(trust), std::move(options),
+  std::unique_ptr<private_client> made(new private_client(std::move(trust), std::move(options),
                                                           *std::move(http), *std::move(tokens)));
   auto view = cluster_view::open(made->trust_, made->channel_);
   if (!view) return call_end{call_fault::trust, view.why()};
   made->view_ = *std::move(view);
-  if (auto end = made->refresh({}); !end) return end;
+  made->first_look_ = made->refresh({});
+  const bool goes_on = made->options_.starts_unreached && may_pass(made->first_look_);
+  if (!made->first_look_ && !goes_on) return call_end(made->first_look_);
   if (made->options_.on_a_timer)
     made->timer_ =
         std::jthread([c = made.get()](std::stop_token stop) { c->run(std::move(stop)); });
@@ -112,6 +125,7 @@ call_end private_client::refresh(std::stop_token stop) {
 
 /// What fails here is tried again; whoever calls meanwhile is told why it fails.
 void private_client::run(std::stop_token stop) {
+  bool unreached = !first_look_;
   std::mutex mutex;
   std::condition_variable_any never;
   stock_at_ = options_.steady_s() + about(refresh_least_s);
@@ -122,11 +136,18 @@ void private_client::run(std::stop_token stop) {
       never.wait_for(lock, stop, timer_step, [] { return false; });
     }
     if (stop.stop_requested()) return;
-    if (options_.steady_s() >= refresh_at_) (void)refresh(stop);
+    if (options_.steady_s() >= refresh_at_) look_again(stop, unreached);
     claim_some(stop);
     if (options_.steady_s() >= exchange_at_) exchange_one();
     if (options_.keeps_stocked && options_.steady_s() >= stock_at_) restock();
   }
+}
+
+void private_client::look_again(std::stop_token stop, bool& unreached) {
+  auto end = refresh(stop);
+  if (!unreached || stop.stop_requested()) return;
+  unreached = may_pass(end);
+  if (options_.on_look) options_.on_look(end);
 }
 
 /// Each at a time of its own, some time after its request failed.

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "runtime/base/unix_time.hpp"
+#include "runtime/client/client_limits.hpp"
 #include "runtime/client/private_call.hpp"
 
 namespace lethe {
@@ -18,13 +19,25 @@ struct client_options {
   /// Buys a batch when there is less than one, on that timer.
   bool keeps_stocked = false;
   uint32_t redraw_wait_ms = 500;
+  uint32_t look_wait_ms = limits::look_wait_ms;
+  /// Starts, too, while relay or gateway are not reached, if there is a timer to go on trying. What
+  /// is reached and not to be believed is an error at any time.
+  bool starts_unreached = false;
+  /// Told how each look went from then on, on the timer's thread, until one is good or ends in
+  /// something else than that.
+  std::function<void(const call_end&)> on_look = {};
 };
+
+/// Whether it may be well later, with nothing done here.
+bool may_pass(const call_end& end);
 
 /// A client of a cluster, whole: what it believes, what it knows, its tokens, and its way there.
 /// Any number of threads may call.
 class private_client {
  public:
   /// Opens its files, and reads the log for the first time.
+  static call_result<std::unique_ptr<private_client>> start(trust_file trust,
+                                                            client_options options = {});
   static call_result<std::unique_ptr<private_client>> start(const std::filesystem::path& trust,
                                                             client_options options = {});
   /// After the last call has ended.
@@ -48,6 +61,8 @@ class private_client {
   claims claim_pending(std::stop_token stop = {});
 
   const trust_file& trust() const { return trust_; }
+  /// What was not reached at the start.
+  const call_end& first_look() const { return first_look_; }
   /// The cluster as it is known; read anew if its roster is over.
   call_result<std::shared_ptr<const cluster_state>> state(std::stop_token stop = {}) {
     return view_->at(options_.now_s(), std::move(stop));
@@ -59,6 +74,7 @@ class private_client {
   call_parts parts();
   call_end refresh(std::stop_token stop);
   void run(std::stop_token stop);
+  void look_again(std::stop_token stop, bool& unreached);
   void claim_some(std::stop_token stop);
   void exchange_one();
   void restock();
@@ -70,6 +86,7 @@ class private_client {
   oblivious_channel channel_;
   std::unique_ptr<cluster_view> view_;
   exposure_budget exposure_;
+  call_end first_look_;
   // The timer's, in seconds of the steady clock:
   uint64_t refresh_at_ = 0, stock_at_ = 0, exchange_at_ = 0;
   std::map<hash32, uint64_t> claim_at_;

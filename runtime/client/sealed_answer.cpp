@@ -1,10 +1,15 @@
 #include "runtime/client/sealed_answer.hpp"
 
+#include <algorithm>
+
 #include "runtime/gateway/sealed_names.hpp"
+#include "runtime/json/json_slice.hpp"
 
 namespace lethe {
 
 namespace {
+
+constexpr size_t problem_bytes_read = 1024, title_bytes_max = 120;
 
 change_word change_of(std::string_view value) {
   if (value == sealed_names::due) return change_word::due;
@@ -34,7 +39,7 @@ bool sealed_answer::bad(const result<void>& what) {
 }
 
 bool sealed_answer::content(std::string_view piece) {
-  if (refusal_) return true;  // its words are for people, and nobody's but the gateway's
+  if (refusal_) return hear(piece), true;
   plain_.clear();
   content_.clear();
   if (auto ok = opener_.push(as_bytes(piece), plain_); !ok) return bad(ok);
@@ -44,6 +49,17 @@ bool sealed_answer::content(std::string_view piece) {
   if (!content_.empty() && !to_.content(content_)) return false;
   if (reader_.done()) tell_whole();
   return true;
+}
+
+void sealed_answer::hear(std::string_view problem) {
+  problem_ += problem.substr(0, problem_bytes_read - problem_.size());
+  auto json = check_json(problem_);
+  auto title = json && json->is(json_kind::object) ? json->find("title") : std::nullopt;
+  auto text = title ? title->text(std::pmr::get_default_resource()) : std::nullopt;
+  if (!text) return;
+  refusal_->title = text->substr(0, title_bytes_max);
+  std::ranges::replace_if(
+      refusal_->title, [](char c) { return c < ' ' || c > '~' || c == '"'; }, '?');
 }
 
 void sealed_answer::tell_whole() {

@@ -13,6 +13,7 @@ struct gateway_refusal {
   uint32_t status = 0;
   change_word change = change_word::absent;
   std::string challenge, node_refusal;
+  std::string title;  // its words for people, and nobody's but its own: short, printable
 };
 
 /// Takes what the gateway answers to a sealed request: a node's sealed answer, which is opened and
@@ -31,7 +32,7 @@ class sealed_answer final : public inner_sink {
   /// When the gateway's answer is whole: that the node's is, too.
   result<receipt> finish();
 
-  /// Null if there is a node's answer.
+  /// Null if there is a node's answer. The title is there once it is whole.
   const gateway_refusal* refused() const { return refusal_ ? &*refusal_ : nullptr; }
   /// Why it wanted no more, if it was not the sink's wish.
   const std::optional<error>& why() const { return why_; }
@@ -43,6 +44,7 @@ class sealed_answer final : public inner_sink {
  private:
   bool bad(const result<void>& what);
   void tell_whole();
+  void hear(std::string_view problem);
 
   answer_opener opener_;
   inner_sink& to_;
@@ -50,6 +52,7 @@ class sealed_answer final : public inner_sink {
   std::pmr::string plain_, content_;
   bhttp_response_reader reader_;  // of the node's answer
   std::optional<gateway_refusal> refusal_;
+  std::string problem_;
   std::optional<error> why_;
   bool began_ = false, whole_ = false;
 };

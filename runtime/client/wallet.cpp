@@ -1,6 +1,7 @@
 #include "runtime/client/wallet.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "runtime/client/client_limits.hpp"
 #include "runtime/crypto/random.hpp"
@@ -56,6 +57,18 @@ result<std::unique_ptr<wallet>> wallet::open(std::unique_ptr<wallet_disk> disk, 
   made->durable_ = made->has_.generation;
   made->next_ = made->durable_ + 1;
   return made;
+}
+
+/// File and journal are read one after the other: who has them may replace both between.
+result<std::unique_ptr<wallet>> wallet::view(const fs::path& file) {
+  constexpr int tries_max = 10;
+  auto key = wallet_key(file);
+  if (!key) return key.why();
+  for (int tries = 1;; ++tries) {
+    auto seen = open(view_wallet_disk(file), key->view(), file.string());
+    if (seen || tries == tries_max) return seen;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 * tries));
+  }
 }
 
 /// All of it in the file, which may be copied then. If that fails, it is as if the process had been

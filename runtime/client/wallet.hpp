@@ -27,6 +27,9 @@ class wallet {
   static result<std::unique_ptr<wallet>> open(const std::filesystem::path& file);
   static result<std::unique_ptr<wallet>> open(std::unique_ptr<wallet_disk> disk, bytes_view key,
                                               std::string name);
+  /// As it is on the disk, to be counted while another process may have it; nothing that is done to
+  /// this one is kept.
+  static result<std::unique_ptr<wallet>> view(const std::filesystem::path& file);
   ~wallet();
   wallet(const wallet&) = delete;
 

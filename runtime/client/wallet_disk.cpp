@@ -18,25 +18,34 @@ namespace fs = std::filesystem;
 
 fs::path journal_of(fs::path file) { return file += ".journal"; }
 
+using file_bytes = std::optional<std::vector<std::byte>>;
+
+/// Nothing: it is not there.
+result<file_bytes> read(const fs::path& path) {
+  std::error_code failed;
+  if (!fs::exists(path, failed)) {
+    if (failed) return fail("{}: {}", path.string(), failed.message());
+    return file_bytes();
+  }
+  auto mapped = mapped_file::open(path);
+  if (!mapped) return mapped.why();
+  return file_bytes(std::vector<std::byte>(mapped->bytes().begin(), mapped->bytes().end()));
+}
+
 class two_files final : public wallet_disk {
  public:
   two_files(fs::path file, locked_file journal)
       : file_(std::move(file)), journal_(std::move(journal)) {}
 
-  result<std::optional<std::vector<std::byte>>> read_file() override {
+  result<file_bytes> read_file() override {
     if (auto ok = sync_folder(file_.parent_path()); !ok) return ok.why();
-    std::error_code failed;
-    if (!fs::exists(file_, failed)) {
-      if (failed) return fail("{}: {}", file_.string(), failed.message());
-      return std::optional<std::vector<std::byte>>();
-    }
     return read(file_);
   }
   result<void> replace_file(bytes_view bytes) override { return write_durable(file_, bytes, 0600); }
   result<std::vector<std::byte>> read_journal() override {
     auto all = read(journal_of(file_));
     if (!all) return all.why();
-    return **std::move(all);
+    return all->value_or(std::vector<std::byte>());
   }
   result<void> write_journal(uint64_t at, bytes_view bytes) override {
     while (!bytes.empty()) {
@@ -57,24 +66,46 @@ class two_files final : public wallet_disk {
   error cannot_write() const {
     return fail("{}: cannot write: {}", journal_of(file_).string(), std::strerror(errno));
   }
-  static result<std::optional<std::vector<std::byte>>> read(const fs::path& path) {
-    auto mapped = mapped_file::open(path);
-    if (!mapped) return mapped.why();
-    return std::optional(std::vector<std::byte>(mapped->bytes().begin(), mapped->bytes().end()));
-  }
 
   fs::path file_;
   locked_file journal_;
+};
+
+/// What is written stays undone.
+class only_read final : public wallet_disk {
+ public:
+  explicit only_read(fs::path file) : file_(std::move(file)) {}
+  result<file_bytes> read_file() override { return read(file_); }
+  result<void> replace_file(bytes_view) override { return {}; }
+  result<std::vector<std::byte>> read_journal() override {
+    auto all = read(journal_of(file_));
+    if (!all) return all.why();
+    return all->value_or(std::vector<std::byte>());
+  }
+  result<void> write_journal(uint64_t, bytes_view) override { return {}; }
+  result<void> sync_journal() override { return {}; }
+
+ private:
+  fs::path file_;
 };
 
 }  // namespace
 
 result<std::unique_ptr<wallet_disk>> open_wallet_disk(const fs::path& file) {
   auto journal = locked_file::open(journal_of(file));
+  if (!journal && journal.why().text.ends_with(locked_file::taken))
+    return fail(
+        "{}; a `lethe proxy` or `lethe chat` that runs may: ask through that proxy, end it, or use "
+        "a trust file that names another wallet",
+        journal.why().text);
   if (!journal) return journal.why();
   if (::fchmod(journal->fd(), 0600) != 0)
     return fail("{}: cannot keep others out: {}", journal_of(file).string(), std::strerror(errno));
   return std::unique_ptr<wallet_disk>(new two_files(file, *std::move(journal)));
+}
+
+std::unique_ptr<wallet_disk> view_wallet_disk(const fs::path& file) {
+  return std::make_unique<only_read>(file);
 }
 
 }  // namespace lethe

@@ -29,5 +29,7 @@ class wallet_disk {
 
 /// FILE and FILE.journal, which is locked while this lives.
 result<std::unique_ptr<wallet_disk>> open_wallet_disk(const std::filesystem::path& file);
+/// The same files, whoever has them: what is written to this is not kept.
+std::unique_ptr<wallet_disk> view_wallet_disk(const std::filesystem::path& file);
 
 }  // namespace lethe

@@ -136,8 +136,13 @@ result<void> account_store::change_one(const result<uint64_t>& changed,
 
 result<void> account_store::set_quota(std::string_view name, uint32_t quota) {
   std::lock_guard lock(mutex_);
-  return change_one(
-      file_.change("UPDATE accounts SET quota=?2 WHERE name=?1", name, int64_t{quota}), name);
+  auto changed = file_.change("UPDATE accounts SET quota=?2 WHERE name=?1 AND revoked=0", name,
+                              int64_t{quota});
+  if (!changed || *changed == 1) return change_one(changed, name);
+  auto row = file_.ask("SELECT revoked FROM accounts WHERE name=?1", name);
+  if (!row) return row.why();
+  if (!row->has_row()) return change_one(changed, name);
+  return fail("{} is revoked: it buys nothing any more, whatever its quota", name);
 }
 
 result<void> account_store::revoke(std::string_view name) {

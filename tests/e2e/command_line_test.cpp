@@ -264,6 +264,22 @@ TEST(CommandLine, AReaderThatLeavesEndsItQuietly) {
   }
 }
 
+TEST(CommandLine, AnUnknownCommandIsNamed) {
+  auto says = [](const words& command, const std::string& what) {
+    auto ran = run_lethe(command);
+    EXPECT_EQ(ran.exit_code, 2) << ran.out;
+    EXPECT_EQ(ran.out, "");
+    EXPECT_EQ(ran.err, "lethe: there is no command \"" + what + "\n");
+  };
+  says({"witness"}, "witness\"; a witness is `lethe up FILE` with a table [witness]");
+  says({"relay", "--help"}, "relay\"; a relay is `lethe up FILE` with a table [relay]");
+  says({"issuer", "x.toml"}, "issuer\"; an issuer is `lethe up FILE` with a table [issuer]");
+  says({"fecth", "client.toml"}, "fecth\"; did you mean \"fetch\"?");
+  says({"nothing-like-it"}, "nothing-like-it\"; lethe --help names them");
+  EXPECT_EQ(run_lethe({"fetch", "--help"}).exit_code, 0);
+  EXPECT_EQ(run_lethe({"--help"}).exit_code, 0);
+}
+
 TEST(CommandLine, EveryCommandHasHelpThatTeaches) {
   for (const words& command : std::vector<words>{{"generate"},
                                                  {"tokenize"},

@@ -161,7 +161,12 @@ TEST_F(Log, IsShownAndVerifiedAndTamperingIsFound) {
   EXPECT_TRUE(says(words, witness_key_)) << words;
   // From here on one is enough: on a busy machine a head may not wait for the witness.
   EXPECT_TRUE(says(read_file(trust({"--quorum", "1"})), "quorum = 1\n"));
-  auto too_many = run_lethe({"keys", "public", cluster(), "--relay", "x", "--quorum", "3"});
+  auto no_url = run_lethe({"keys", "public", cluster(), "--relay", "foo"});
+  EXPECT_EQ(no_url.exit_code, 1);
+  EXPECT_EQ(no_url.out, "");
+  EXPECT_TRUE(says(no_url.err, "--relay foo: ")) << no_url.err;
+  auto too_many =
+      run_lethe({"keys", "public", cluster(), "--relay", "http://127.0.0.1:1", "--quorum", "3"});
   EXPECT_TRUE(says(too_many.err, "there are 2 witnesses")) << too_many.err;
   EXPECT_TRUE(says(run_lethe({"keys", "public", cluster()}).err, "--relay is missing"));
   EXPECT_TRUE(says(run_lethe({"log", "show", cluster()}).err, "holds no log"));

@@ -16,7 +16,9 @@ TEST_F(PrivatePath, AnswersAndShowsEachCheck) {
                            "draw", "token", "seal", "answer", "receipt"})
     EXPECT_TRUE(has(said.err, std::string("ok     ") + step)) << step << "\n" << said.err;
   EXPECT_FALSE(has(said.err, "FAILED")) << said.err;
-  EXPECT_TRUE(has(said.err, "no node is attested"));
+  EXPECT_LT(said.err.find("no node is attested"), said.err.find("gateway keys"));
+  EXPECT_FALSE(has(said.err, "some day before")) << said.err;  // they were bought just now
+  EXPECT_TRUE(has(said.err, "within the hour can be matched")) << said.err;
   EXPECT_TRUE(gateway_counts("spent", 1));
   EXPECT_EQ(run_lethe({"tokens", "count", trust_}).out.substr(0, 9), "63 tokens");
 }
@@ -84,6 +86,31 @@ TEST_F(PrivatePath, AnEnginesRefusalIsItsAnswerAndCostsItsToken) {
   EXPECT_EQ(said.exit_code, 1);
   EXPECT_TRUE(has(said.err, "the node answers 400")) << said.err;
   EXPECT_TRUE(has(said.out, "messages")) << said.out;
+  EXPECT_EQ(run_lethe({"tokens", "count", trust_}).out.substr(0, 9), "63 tokens");
+}
+
+TEST_F(PrivatePath, WhatNoNodeWouldServeCostsNoToken) {
+  buy();
+  auto refused = [&](const std::vector<std::string>& more, const std::string& why) {
+    std::vector<std::string> words{"fetch", trust_};
+    words.insert(words.end(), more.begin(), more.end());
+    auto said = run_lethe(words);
+    EXPECT_EQ(said.exit_code, 1) << said.out;
+    EXPECT_TRUE(has(said.err, why) && has(said.err, "nothing was asked")) << said.err;
+  };
+  refused({"--data", "{bad"}, "the body is no JSON: ");
+  refused({"--data", "[1]"}, "the body is no JSON object");
+  refused({"/v1/embeddings", "--prompt", "Hello"}, "/v1/embeddings: there is no such path");
+  refused({}, "there is no body");
+  EXPECT_EQ(run_lethe({"fetch", trust_, "--data", "@" + folder_ / "none.json"}).exit_code, 1);
+  EXPECT_EQ(run_lethe({"tokens", "count", trust_}).out.substr(0, 9), "64 tokens");
+  // The control, from a file.
+  auto body = folder_.write(
+      "body.json",
+      R"({"model":"ember","messages":[{"role":"user","content":"What is a river?"}]})");
+  auto said = run_lethe({"fetch", trust_, "--data", "@" + body});
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_TRUE(has(said.out, "river")) << said.out;
   EXPECT_EQ(run_lethe({"tokens", "count", trust_}).out.substr(0, 9), "63 tokens");
 }
 

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "runtime/crypto/node_seal.hpp"
+#include "runtime/crypto/refusal.hpp"
 
 namespace {
 
@@ -83,18 +85,20 @@ void edited_request(source s) {
 
 /// An answer that someone edited, in pieces: what opens is a beginning of what was said, and only
 /// all of it ends well.
-void edited_answer(source s) {
+void edited_answer(source s, uint32_t chunk_bytes) {
   std::vector<node_public> nodes = {node_key::make()->published(), the_node().published()};
-  auto sealed = seal_request(as_bytes("question"), nodes, now, token);
-  auto opened = open_request(the_node(), sealed->message, now, token, heap());
+  auto sealed = seal_request(as_bytes("question"), nodes, now, token, chunk_bytes);
+  auto opened = open_request(the_node(), sealed->message, now, token, heap(), chunk_bytes);
   expect(bool(opened));
   std::vector<std::byte> stream(opened->answer.first().begin(), opened->answer.first().end());
   std::string said;
   for (size_t chunks = 1 + s.byte() % 4; chunks > 0; --chunks) {
-    std::string text(1 + s.below(300), char('a' + chunks));
+    std::string text(1 + s.below(std::min(opened->answer.room(), size_t{300})), char('a' + chunks));
     expect(bool(opened->answer.seal(as_bytes(text), false, stream)));
     said += text;
   }
+  while (chunk_bytes && !opened->answer.may_end())
+    expect(bool(opened->answer.seal({}, false, stream)));
   const receipt r{.token_hash = token, .request_hash = opened->request_hash, .epoch = now};
   expect(bool(opened->answer.seal(sign_receipt(the_node(), r), true, stream)));
   const std::vector<std::byte> right = stream;
@@ -110,6 +114,19 @@ void edited_answer(source s) {
   expect(said.starts_with(heard));
   expect(!good || std::string_view(said) == std::string_view(heard));
   expect(good || stream != right);
+}
+
+/// A node's refusal that someone edited is nobody's, and one of any bytes was signed by nobody.
+void edited_refusal(source s) {
+  const hash32 binding = sha256({as_bytes("request")});
+  const auto reason = refusal_reason(1 + s.byte() % refusal_reasons);
+  const auto right = sign_refusal(the_node(), {binding, now, reason});
+  std::vector<std::byte> bytes(right.begin(), right.end());
+  edit(bytes, s);
+  const auto& sigpk = the_node().published().sigpk;
+  expect(bool(verify_refusal(bytes, sigpk, binding)) == std::ranges::equal(bytes, right));
+  expect(!verify_refusal(bytes, sigpk, token));
+  expect(!verify_refusal(s.left, sigpk, binding));
 }
 
 /// An answer of any bytes never opens, whole or in pieces.
@@ -156,7 +173,7 @@ void any_frames(source s) {
 /// Sealed requests and answers: of any bytes, and good ones that were edited.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   source s{{reinterpret_cast<const std::byte*>(data), size}};
-  switch (s.byte() % 5) {
+  switch (s.byte() % 7) {
     case 0:
       any_request(s);
       break;
@@ -164,13 +181,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       edited_request(s);
       break;
     case 2:
-      edited_answer(s);
+      edited_answer(s, 0);
       break;
     case 3:
       any_answer(s);
       break;
     case 4:
       any_frames(s);
+      break;
+    case 5:
+      edited_answer(s, s.byte() % 2 ? 512 : answer_shape::chunk_bytes_least);
+      break;
+    case 6:
+      edited_refusal(s);
   }
   return 0;
 }

@@ -255,6 +255,26 @@ TEST_F(ClientCall, ATokenThatWasSpentBeforeIsDropped) {
   EXPECT_EQ(client->count().open, 0u);
 }
 
+/// Nothing on this machine remembers a later one; the gateway does.
+TEST_F(ClientCall, AWalletThatIsBroughtBackWholeIsTakenAndShowsSpentTokens) {
+  const fs::path kept = home.folder / "kept";
+  auto copy = [](const fs::path& from, const fs::path& to) {
+    fs::create_directories(to);
+    for (const char* name : {"wallet", "wallet.journal"})
+      fs::copy_file(from / name, to / name, fs::copy_options::overwrite_existing);
+  };
+  client = nullptr;
+  copy(home.folder / "", kept);
+  client = start(0);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(call(fmt::format("{{\"n\":{}}}", i)));
+  client = nullptr;
+  copy(kept, home.folder / "");
+  client = start(0);
+  EXPECT_EQ(client->count().tokens, 8u);
+  EXPECT_TRUE(refused_at(call(), call_fault::tokens, "refusal", "spent before"));
+  EXPECT_EQ(client->count().tokens, 7u);
+}
+
 TEST_F(ClientCall, ATokenThatWasRefusedUnspentIsChanged) {
   cluster.refuse = [&](const inner_sealed&, const node_key&) {
     return inner_problem{.status = 503, .title = "too many are being spent"};
@@ -291,12 +311,12 @@ TEST_F(ClientCall, NothingIsDrawnAnewWithoutTheWordThatChangeIsDue) {
   }
 }
 
-TEST_F(ClientCall, RefusesANodesRefusalOfAnotherRequest) {
+TEST_F(ClientCall, RefusesANodesRefusalThatWasChangedOrIsAStrangers) {
   cluster.refuse = [&](const inner_sealed& s, const node_key& n) {
     return node_full(cluster, s, n);
   };
   cluster.cheat.refusal = [](bytes& r) { r[3] ^= std::byte{1}; };
-  EXPECT_TRUE(refused_at(call(), call_fault::trust, "refusal", "refusal"));
+  EXPECT_TRUE(refused_at(call(), call_fault::trust, "refusal", "its signature is not the node's"));
   EXPECT_EQ(cluster.asked, 1u);  // and is not made to draw again by it
   // By another node: its signature is good, but not of a node that was drawn.
   auto stranger = *node_key::make();
@@ -305,8 +325,71 @@ TEST_F(ClientCall, RefusesANodesRefusalOfAnotherRequest) {
     std::ranges::copy(bytes_view(r).first(32), of.binding.begin());
     r = copy_of(sign_refusal(stranger, of));
   };
-  EXPECT_TRUE(refused_at(call(), call_fault::trust, "refusal", "refusal"));
+  EXPECT_TRUE(refused_at(call(), call_fault::trust, "refusal", "its signature is not the node's"));
   EXPECT_EQ(cluster.asked, 2u);
+}
+
+/// Each node refuses the first request that it gets, and those words are shown for later ones.
+TEST_F(ClientCall, RefusesANodesRefusalOfAnotherRequest) {
+  std::map<hash32, inner_problem> said;
+  cluster.refuse = [&](const inner_sealed& s, const node_key& n) {
+    return said.try_emplace(n.published().id, *node_full(cluster, s, n)).first->second;
+  };
+  auto a = call("{\"a\":1}");
+  if (a.fault == call_fault::busy) a = call("{\"b\":1}");  // three draws of three nodes
+  EXPECT_TRUE(refused_at(a, call_fault::trust, "refusal", "refusal: of another request"));
+  EXPECT_EQ(cluster.asked, said.size() + 1);
+}
+
+TEST_F(ClientCall, RefusesANodesRefusalOfAnotherEpochOrReason) {
+  auto shown = [&](uint32_t epoch, refusal_reason why) {
+    cluster.refuse = [&cluster = cluster, epoch, why](const inner_sealed& s, const node_key& n) {
+      auto full = *node_full(cluster, s, n);
+      auto binding = sealed_message::parse(s.message)->binding(s.token.hash());
+      const auto word = sign_refusal(n, {binding, epoch, why});
+      write_base64url(word, full.refusal);
+      return full;
+    };
+    return call();
+  };
+  EXPECT_TRUE(refused_at(shown(cluster.epoch() + 1, refusal_reason::full), call_fault::trust,
+                         "refusal", "of epoch 2; the request is of 1"));
+  EXPECT_TRUE(refused_at(shown(cluster.epoch(), refusal_reason::leaving), call_fault::trust,
+                         "refusal", "did not say that it is full"));
+  EXPECT_EQ(cluster.asked, 2u);
+  EXPECT_TRUE(refused_at(shown(cluster.epoch(), refusal_reason::full), call_fault::busy, "exposure",
+                         "is full; exposure"));  // the control
+}
+
+/// Else whoever says it could have redraws made until a node comes that it likes.
+TEST_F(ClientCall, NothingIsDrawnAnewForAFullNodeWithoutThatNodesWord) {
+  cluster.refuse = [&](const inner_sealed&, const node_key&) {
+    return inner_problem{429, "the node is full", change_word::due};
+  };
+  for (uint32_t asked = 1; asked <= 3; ++asked) {
+    EXPECT_TRUE(refused_at(call("{}", asked == 3), call_fault::busy, "refusal",
+                           "shows no word of that node"));
+    EXPECT_EQ(cluster.asked, asked);
+  }
+  EXPECT_EQ(client->count().open, 2u);  // the third was claimed at once
+  EXPECT_EQ(client->claim_pending().changed, 2u);
+  EXPECT_TRUE(refused_at(call("{}"), call_fault::exposure, "exposure", "drawn 3 times"));
+  EXPECT_EQ(cluster.asked, 3u);
+}
+
+TEST_F(ClientCall, SaysWhatTheGatewaySaysOfABadRequest) {
+  cluster.refuse = [&](const inner_sealed&, const node_key&) {
+    return inner_problem{400, "the seal does not open, or came again", change_word::none};
+  };
+  EXPECT_TRUE(refused_at(call(), call_fault::gateway, "refusal",
+                         "400 to a sealed request: \"the seal does not open, or came again\""));
+  const std::string rude = "\\u001b[2J" + std::string(500, 'x');
+  cluster.refuse = [&](const inner_sealed&, const node_key&) {
+    return inner_problem{400, rude.c_str(), change_word::none};
+  };
+  auto a = call();
+  EXPECT_NE(a.why.text.find("\"?[2Jxx"), std::string::npos) << a.why.text;
+  EXPECT_LT(a.why.text.size(), 200u);
 }
 
 TEST_F(ClientCall, RefusesAnAnswerOfANodeThatWasNotAsked) {

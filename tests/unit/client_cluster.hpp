@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 
@@ -101,9 +102,9 @@ class fake_cluster final : public http_handler {
   std::optional<uint64_t> witnessed_at_s;
   std::function<std::optional<inner_problem>(const inner_sealed&, const node_key&)> refuse;
   node_answer says{.pieces = {"{\"id\":\"1\"}"}};
-  uint32_t claims_too_early = 0;  // answered 409
-  bool serves_keys = true;
-  std::function<void()> hold;  // before what follows an answer's first chunk
+  uint32_t claims_too_early = 0;        // answered 409
+  std::atomic<bool> unreached = false;  // the relay's gateway
+  std::function<void()> hold;           // before what follows an answer's first chunk
 
   // What it saw.
   std::mutex lock;
@@ -158,6 +159,7 @@ class fake_cluster final : public http_handler {
   void arrived(http_server& from, http_request r) override {
     std::lock_guard guard(lock);
     const bool bought = r.head.path == "/token-request-batch";
+    if (unreached && !bought) return from.answer(r.id, {.status = 502}, "");
     if (!bought) bodies_outside.emplace_back(r.body);
     for (const auto& f : r.head.fields)
       if (!bought) fields_outside.push_back(std::string(f.name) + ": " + std::string(f.value));

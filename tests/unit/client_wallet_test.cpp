@@ -134,9 +134,53 @@ TEST_F(ClientWallet, DropsTokensOfRetiredKeys) {
 
 TEST_F(ClientWallet, IsForOneProcessAtATime) {
   auto w = open();
-  EXPECT_TRUE(refused(wallet::open(file), file.string() + ".journal: another process has it"));
+  EXPECT_TRUE(refused(wallet::open(file), file.string() + ".journal: another process has it; a "
+                                                          "`lethe proxy` or `lethe chat`"));
   w.reset();
   EXPECT_TRUE(wallet::open(file));
+}
+
+TEST_F(ClientWallet, IsCountedByOthersWhoChangeNothing) {
+  EXPECT_EQ((*wallet::view(file))->count().tokens, 0u);  // before there is one
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_FALSE(fs::exists(file.string() + ".journal"));
+  auto w = open();
+  ASSERT_TRUE(w->add(many(5)));
+  auto offered = *w->take(key_of_test().published(), digest);
+  ASSERT_TRUE(offered);
+  auto bytes = [this] {
+    return std::pair(file_bytes(file), file_bytes(file.string() + ".journal"));
+  };
+  const auto before = bytes();
+  {
+    auto other = *wallet::view(file);
+    EXPECT_EQ(other->count(), (wallet::numbers{4, 1}));
+    ASSERT_TRUE(other->add(many(3, 100)));  // is not kept
+  }
+  EXPECT_EQ(bytes(), before);
+  EXPECT_EQ(w->count(), (wallet::numbers{4, 1}));
+  ASSERT_TRUE(w->forget(offered->token.nonce));
+  w.reset();
+  EXPECT_EQ((*wallet::view(file))->count(), (wallet::numbers{4, 0}));
+}
+
+/// However its files are caught between two of its changes.
+TEST_F(ClientWallet, IsCountedWhileItChanges) {
+  auto w = open();
+  std::atomic<bool> over = false;
+  std::thread changes([&] {
+    for (uint32_t i = 0; i < 300; ++i) EXPECT_TRUE(w->add(many(1, i)));
+    over = true;
+  });
+  size_t last = 0;
+  while (!over) {
+    auto seen = wallet::view(file);
+    ASSERT_TRUE(seen) << seen.why().text;
+    EXPECT_GE((*seen)->count().tokens, last);
+    last = (*seen)->count().tokens;
+  }
+  changes.join();
+  EXPECT_EQ((*wallet::view(file))->count().tokens, 300u);
 }
 
 TEST_F(ClientWallet, WantsItsKeyAndItAlone) {

@@ -93,6 +93,9 @@ TEST_F(StoreAccount, ListsWhatWasAdded) {
   EXPECT_TRUE(all[1].revoked);
   EXPECT_FALSE(store_->revoke("cay"));
   EXPECT_FALSE(store_->set_quota("cay", 1));
+  auto revoked = store_->set_quota("bob", 5000);
+  ASSERT_FALSE(revoked);
+  EXPECT_TRUE(revoked.why().text.starts_with("bob is revoked")) << revoked.why().text;
 }
 
 TEST_F(StoreAccount, BuysUpToItsQuotaInEachEpoch) {
