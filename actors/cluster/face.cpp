@@ -4,6 +4,7 @@
 
 #include "runtime/bhttp/request.hpp"
 #include "runtime/crypto/random.hpp"
+#include "runtime/http/bearer.hpp"
 
 namespace lethe {
 
@@ -39,17 +40,6 @@ api_error turned_away(schema::Refusal why, uint32_t retry_after_s) {
       break;
   }
   return unavailable("not_ready", "no engine is ready yet; see /readyz", retry_after_s);
-}
-
-/// What follows the scheme, whose case is free (RFC 9110, section 11.1); empty: another scheme.
-std::string_view bearer_of(std::string_view field) {
-  constexpr std::string_view scheme = "bearer ";
-  bool bears = field.size() > scheme.size() &&
-               std::ranges::equal(field.substr(0, scheme.size()), scheme, {},
-                                  [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  if (!bears) return {};
-  field.remove_prefix(std::min(field.find_first_not_of(' ', scheme.size()), field.size()));
-  return field;
 }
 
 api_error lost_error(schema::LossReason why) {
@@ -138,7 +128,7 @@ void face_state::look(const http_request& r) {
 
 api_refusal face_state::check_key(const http_request& r) const {
   if (setup_.api_keys.empty()) return {};
-  std::string_view given = bearer_of(r.head.field("authorization"));
+  std::string_view given = bearer_of(r.head);
   bool known = false;
   for (const auto& key : setup_.api_keys)
     known |= key.size() == given.size() && CRYPTO_memcmp(key.data(), given.data(), key.size()) == 0;

@@ -26,13 +26,13 @@ size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::optional<std::string> most_similar(std::string_view word,
-                                        const std::vector<std::string>& known) {
+                                        const std::vector<std::string>& known, size_t differ_most) {
   if (word.size() > 64) return {};
   std::optional<std::string> best;
   size_t least = SIZE_MAX;
   for (const auto& k : known) {
     size_t d = distance(word, k);
-    if (d < least && d <= std::max<size_t>(1, k.size() / 3)) {
+    if (d < least && d <= std::max(differ_most, k.size() / 3)) {
       least = d;
       best = k;
     }

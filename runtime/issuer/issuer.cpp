@@ -8,6 +8,7 @@
 
 #include "runtime/base/durable_file.hpp"
 #include "runtime/crypto/random.hpp"
+#include "runtime/http/bearer.hpp"
 #include "runtime/http/request_crew.hpp"
 #include "runtime/issuer/epoch_turns.hpp"
 #include "runtime/issuer/token_till.hpp"
@@ -32,16 +33,6 @@ const door* door_of(const http_head& head) {
   for (const door* d : {&directory_door, &one_door, &batch_door, &change_door})
     if (head.path == d->path && head.query.empty()) return d;
   return nullptr;
-}
-
-/// Empty if there is none.
-std::string_view bearer_of(const http_head& head) {
-  constexpr std::string_view scheme = "bearer ";
-  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; };
-  auto value = head.field("authorization");
-  if (!std::ranges::equal(value.substr(0, scheme.size()), scheme, {}, lower)) return {};
-  value.remove_prefix(scheme.size());
-  return value;
 }
 
 bool same_secret(std::string_view a, std::string_view b) {

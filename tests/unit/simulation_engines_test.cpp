@@ -1,8 +1,7 @@
 // As many engines as a cluster file allows, under a fake clock: what the cluster says of itself.
 #include <gtest/gtest.h>
 
-#include "actors/sim/stage.hpp"
-#include "actors/sim/synthetic_model.hpp"
+#include "tests/unit/simulated_cluster.hpp"
 
 namespace lethe {
 namespace {
@@ -20,45 +19,20 @@ caf::behavior asker(caf::event_based_actor* self, directory_actor whom,
   return {};
 }
 
-class full_cluster {
+class full_cluster : public simulated_cluster {
  public:
   explicit full_cluster(uint32_t engines, const std::string& more = {})
-      : on_({.seed = 1, .stop_once_in = 0}, *synthetic_model()) {
-    auto file = cluster_config::parse(
-        fmt::format("name = \"full\"\nprofile = \"lab\"\n[model]\npath = \"/synthetic\"\n"
-                    "context = 512\n[[hosts]]\nname = \"here\"\ncores = 256\n"
-                    "[engines]\ncount = {}\nthreads = 1\n[batching]\nrunning = 4\nqueue = 4\n{}",
-                    engines, more),
-        "full.toml");
-    on_.begin(file.get());
-    house_ =
-        std::make_shared<sim_house>(*on_.sys, on_.facts, on_.trace.get(), engine_size{.pages = 16});
-    supervisor_ = on_.join("here", house_);
-    until([&] { return on_.known_fleet().settled() && on_.desk().engines().size() == engines; });
-  }
-  ~full_cluster() {
-    if (on_.good()) {
-      order([](schema::ControlAsk::Builder b) { b.setDown(schema::Down::NOW); });
-      until([this] { return on_.told_down() && on_.empty(); });
-    }
-    EXPECT_EQ(on_.facts.violation, "");
-    if (!on_.good()) std::abort();  // actors in any state are not taken apart
-    house_.reset();
-    std::vector<supervisor_actor> all{std::exchange(supervisor_, nullptr)};
-    on_.end(std::move(all));
+      : simulated_cluster(
+            {.seed = 1, .stop_once_in = 0},
+            fmt::format(
+                "name = \"full\"\nprofile = \"lab\"\n[model]\npath = \"/synthetic\"\n"
+                "context = 512\n[[hosts]]\nname = \"here\"\ncores = 256\n"
+                "[engines]\ncount = {}\nthreads = 1\n[batching]\nrunning = 4\nqueue = 4\n{}",
+                engines, more),
+            {.pages = 16}) {
+    has_engines(engines);
   }
 
-  template <class Done>
-  void until(Done done) {
-    uint64_t last = on_.now_us() + 100'000'000;
-    while (on_.good() && !done() && on_.now_us() < last) {
-      if (!on_.jobs->jobs.empty())
-        on_.run_first();
-      else if (!on_.jobs->trigger_timeout())
-        break;
-    }
-    EXPECT_TRUE(done());
-  }
   wire<schema::ControlAnswer> order(const std::function<void(schema::ControlAsk::Builder)>& fill) {
     wire<schema::ControlAnswer> said;
     on_.sys->spawn(asker, on_.to_directory, pack<schema::ControlAsk>({}, fill), &said);
@@ -89,12 +63,6 @@ class full_cluster {
         [&why](schema::ControlAnswer::Reader r) { why = r.isRefused() ? r.getRefused() : ""; });
     return read ? why : read.why().text;
   }
-
-  stage on_;
-
- private:
-  std::shared_ptr<sim_house> house_;
-  supervisor_actor supervisor_;
 };
 
 /// Every engine has told its load once.

@@ -1,10 +1,7 @@
 // When the pieces of an answer leave, under a fake clock: with a tick, whatever is in them.
-#include <gtest/gtest.h>
-
 #include <bit>
 
-#include "actors/sim/stage.hpp"
-#include "actors/sim/synthetic_model.hpp"
+#include "tests/unit/simulated_cluster.hpp"
 
 namespace lethe {
 namespace {
@@ -19,53 +16,26 @@ struct heard_piece {
 };
 
 /// One engine, and the face that asks it.
-class shaped_cluster {
+class shaped_cluster : public simulated_cluster {
  public:
-  explicit shaped_cluster(const answer_shape& shape) : on_(options(shape), *synthetic_model()) {
-    auto file = cluster_config::parse(
-        "name = \"shape\"\nprofile = \"lab\"\n[model]\npath = \"/synthetic\"\ncontext = 512\n"
-        "[[hosts]]\nname = \"here\"\ncores = 1\n[engines]\nthreads = 1\n"
-        "[batching]\nrunning = 4\nqueue = 4\n",
-        "shape.toml");
-    on_.begin(file.get());
-    house_ = std::make_shared<sim_house>(*on_.sys, on_.facts, on_.trace.get(),
-                                         engine_size{.pages = 256});
-    supervisor_ = on_.join("here", house_);
+  explicit shaped_cluster(const answer_shape& shape)
+      : simulated_cluster(
+            {.seed = 1, .stop_once_in = 0, .shape = shape},
+            "name = \"shape\"\nprofile = \"lab\"\n[model]\npath = \"/synthetic\"\ncontext = 512\n"
+            "[[hosts]]\nname = \"here\"\ncores = 1\n[engines]\nthreads = 1\n"
+            "[batching]\nrunning = 4\nqueue = 4\n",
+            {.pages = 256}) {
     on_.face_state().heard = [this](uint64_t id, size_t bytes) {
       heard[id].push_back({on_.now_us(), bytes});
     };
-    until([this] { return on_.known_fleet().settled() && on_.desk().engines().size() == 1; });
+    has_engines(1);
     for (auto* core : on_.living_cores()) core->step_us = step_us;
-  }
-  ~shaped_cluster() {
-    if (on_.good() && !on_.told_down()) go_down();
-    EXPECT_EQ(on_.facts.violation, "");
-    if (!on_.good()) std::abort();  // actors in any state are not taken apart
-    house_.reset();
-    std::vector<supervisor_actor> all{std::exchange(supervisor_, nullptr)};
-    on_.end(std::move(all));
   }
 
   void ask(wish w) {
     if (w.prompt.empty()) w.prompt.assign(3, on_.words.plain().front());
     on_.face_state().wishes.push_back(std::move(w));
     caf::anon_send(on_.face, stirred::value);
-  }
-  template <class Done>
-  void until(Done done) {
-    uint64_t last = on_.now_us() + 100'000'000;
-    while (on_.good() && !done() && on_.now_us() < last) {
-      if (!on_.jobs->jobs.empty())
-        on_.run_first();
-      else if (!on_.jobs->trigger_timeout())
-        break;
-      on_.check_step();
-    }
-    EXPECT_TRUE(done()) << on_.state();
-  }
-  void go_down() {
-    on_.order([](schema::ControlAsk::Builder b) { b.setDown(schema::Down::DRAIN); });
-    until([this] { return on_.told_down() && on_.empty(); });
   }
   bool ended() { return on_.face_state().open() == 0 && on_.requests_alive.empty(); }
   /// The pieces of one answer, their times counted from its first.
@@ -80,18 +50,6 @@ class shaped_cluster {
 
   static constexpr uint64_t step_us = 3000;
   std::map<uint64_t, std::vector<heard_piece>> heard;
-
- private:
-  static stage_options options(const answer_shape& shape) {
-    return {.seed = 1, .stop_once_in = 0, .shape = shape};
-  }
-
- public:
-  stage on_;
-
- private:
-  std::shared_ptr<sim_house> house_;
-  supervisor_actor supervisor_;
 };
 
 /// The first has the stream's nonce in front.
