@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
   lethe::add_chat(app, exit_code);
   lethe::add_proxy(app, exit_code);
   lethe::add_tap(app, exit_code);
+  lethe::add_audit(app, exit_code);
   lethe::add_engine_process(app, exit_code);
   try {
     app.parse(argc, argv);

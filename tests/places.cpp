@@ -7,7 +7,6 @@ extern const char test_data[] = LETHE_SOURCE_DIR "/tests/data";
 extern const char vectors[] = LETHE_SOURCE_DIR "/../shared/vectors";
 extern const char kernel_objects[] = LETHE_KERNEL_OBJECTS;
 extern const char program[] = LETHE_PROGRAM;
-extern const char unfenced[] = LETHE_UNFENCED;
 extern const char throws_library[] = LETHE_THROWS_LIBRARY;
 extern const char disk_library[] = LETHE_DISK_LIBRARY;
 

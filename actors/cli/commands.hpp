@@ -22,6 +22,7 @@ void add_fetch(CLI::App& app, int& exit_code);
 void add_chat(CLI::App& app, int& exit_code);
 void add_proxy(CLI::App& app, int& exit_code);
 void add_tap(CLI::App& app, int& exit_code);
+void add_audit(CLI::App& app, int& exit_code);
 void add_engine_process(CLI::App& app, int& exit_code);
 
 /// Prints one line to standard error; what a command returns when it could not do its work.

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "actors/cluster/cluster_node.hpp"
 #include "actors/cluster/service_node.hpp"
 #include "runtime/config/quantity.hpp"
+#include "runtime/hardening/harden.hpp"
 
 namespace lethe {
 
@@ -123,8 +125,14 @@ own_engines engines_on(const std::string& host, schema::Status::Reader s) {
 /// One host's part, from its start until the cluster has gone down, by a signal or by `lethe down`.
 class watcher {
  public:
-  watcher(running_part& node, std::string host, detached_start& waits)
-      : node_(node), host_(std::move(host)), waits_(waits), view_(isatty(STDERR_FILENO)) {}
+  /// `closes` is called once, when everything is loaded.
+  watcher(running_part& node, std::string host, detached_start& waits, live_view& view,
+          std::function<void()> closes)
+      : node_(node),
+        host_(std::move(host)),
+        waits_(waits),
+        view_(view),
+        closes_(std::move(closes)) {}
 
   void run(const sigset_t& signals) {
     if (!node_.leads()) up({});  // its engines come when it has found the leader
@@ -140,7 +148,6 @@ class watcher {
       if (!read) view_.line("{}", read.why().text);
     }
   }
-  live_view& view() { return view_; }
 
  private:
   void look(schema::Status::Reader s) {
@@ -152,6 +159,7 @@ class watcher {
   /// For who waits for it: everything here has come up, or won't.
   void up(own_engines own) {
     up_ = true;
+    closes_();
     tell_systemd("READY=1");
     if (!waits_.awaited()) return;
     if (own.parked > 0) view_.line("{} engines are parked; lethe status says why", own.parked);
@@ -170,7 +178,8 @@ class watcher {
   running_part& node_;
   std::string host_;
   detached_start& waits_;
-  live_view view_;
+  live_view& view_;
+  std::function<void()> closes_;
   std::string stood_;
   bool asked_ = false, up_ = false;
 };
@@ -207,17 +216,43 @@ result<std::unique_ptr<running_part>> start(const checked_config& checked,
   return std::unique_ptr<running_part>(*std::move(node));
 }
 
+/// What strict asks of a process before it has secrets.
+result<void> harden(live_view& view) {
+  for (const auto& name : close_environment())
+    view.line("{} was set: what it had loaded runs inside, and sees what this process sees", name);
+  if (auto able = can_filter_calls(); !able) return able.why();
+  return refuse_dumps();
+}
+
+/// And once it has loaded all that it needs.
+void close_process(new_code code, live_view& view) {
+  if (auto closed = filter_calls(code); !closed) view.line("{}", closed.why().text);
+  if (auto left = lock_warning(lock_heaps()); !left.empty()) view.line("{}", left);
+}
+
 int serve(const checked_config& checked, const std::string& host, detached_start& waits) {
   auto signals = block_signals();
+  live_view view(isatty(STDERR_FILENO));
+  auto config = checked.config.get();
+  const bool hardens = config.getProfile() != schema::Profile::LAB;
+  if (hardens)
+    if (auto hard = harden(view); !hard) return refuse(hard.why().text);
   auto node = start(checked, host);
   if (!node) return refuse(node.why().text);
-  watcher watch(**node, host, waits);
-  tell_listeners((*node)->listeners(), watch.view());
+  // Who starts engines' processes must be able to; it holds no content, they close themselves.
+  auto new_programs =
+      config.getEngines().getProcesses() == schema::Processes::SEPARATE && !checked.is_service()
+          ? new_code::allowed
+          : new_code::refused;
+  watcher watch(**node, host, waits, view, [&] {
+    if (hardens) close_process(new_programs, view);
+  });
+  tell_listeners((*node)->listeners(), view);
   watch.run(signals);
   auto broken = (*node)->broken();
   if (!broken) {
     (*node)->end();
-    watch.view().line("{}", checked.is_service() ? "down" : "down; every arena is wiped");
+    view.line("{}", checked.is_service() ? "down" : "down; every arena is wiped");
     return 0;
   }
   int code = refuse(*broken + "; every open request was told. Start this host again: lethe up");

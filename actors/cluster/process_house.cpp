@@ -12,6 +12,7 @@
 
 #include "actors/cluster/open_engine.hpp"
 #include "actors/cluster/tls_peers.hpp"
+#include "runtime/hardening/harden.hpp"
 
 extern char** environ;
 
@@ -187,6 +188,12 @@ void end_with_parent() {
   }).detach();
 }
 
+/// Everything is loaded; its parent says what can't be locked.
+result<void> close_engine() {
+  lock_heaps();
+  return filter_calls(new_code::refused);
+}
+
 int refuse_to_run(const std::string& why) {
   leave_last_words(why);
   std::fputs(fmt::format("lethe: engine: {}\n", why).c_str(), stderr);
@@ -203,11 +210,15 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   // The supervisor that started this process misses the directory in time, and ends it.
   node_options options{.tls = tls};
   tracer_config records;
+  bool hardens = true;
   auto read = unpack(*order, [&](schema::StartEngine::Reader r) {
+    hardens = r.getSpec().getProfile() != schema::Profile::LAB;
     options.heartbeat_ms = r.getSpec().getHealth().getHeartbeatMs();
     records = trace_config_of(r.getSpec().getTrace());
   });
   if (!read) return refuse_to_run(read.why().text);
+  if (hardens)
+    if (auto hard = refuse_dumps(); !hard) return refuse_to_run(hard.why().text);
   auto config = node_config::make(options);
   if (!config) return refuse_to_run(config.why().text);
   tracer trace(std::move(records));
@@ -217,8 +228,10 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   if (!directory) ::_exit(refuse_to_run(directory.why().text));
   auto opener = std::make_shared<engine_opener>();
   auto setup = setup_of(*order, opener, &trace);
-  setup.open = [open = std::move(setup.open)](load_progress progress) {
+  setup.open = [open = std::move(setup.open), hardens](load_progress progress) {
     auto opened = open(std::move(progress));
+    if (opened && hardens)
+      if (auto closed = close_engine(); !closed) opened = closed.why();
     if (!opened) leave_last_words(opened.why().text);
     return opened;
   };

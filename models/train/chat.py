@@ -261,7 +261,7 @@ def _quiz(scene):
     new = [about for about, f in scene.facts.items() if f in facts]
     for _ in range(scene.rng.randint(1, 3)):
         about = scene.rng.choice(new if scene.chance(0.5) else list(scene.facts))
-        turns.append((recall.check if scene.chance(0.25) else recall.ask)(scene, about))
+        turns.append(recall.ask(scene, about))
     return turns
 
 

@@ -24,9 +24,7 @@ Tarven Molde Arosa Brunn Celle Dorfen Elmstead Forst Grenna Hollow Inver Kalmar 
 Ossa Pella Quarn Rena Skara Tolga Umber Vinstra Wells Yarrow Zell Bath Cork Derby Exeter Kent Leeds
 Luton Perth Rugby Truro York Como Lucca Pisa Siena Turin Bonn Kiel Ulm Trier Graz Linz""".split()
 
-STARTS = "b c d f g h j k l m n p r s t v w z br ch dr fl gr kl pl sh sk sn st th tr".split()
-VOWELS = "a e i o u a e i o u ai ee oo ou".split()
-ENDS = "b d f g k l m n p r s t x y ck ll nd ng nk rt sh sk th".split()
+STARTS, VOWELS, ENDS = "bdfghjklmnprstvwz", "aeiou", "klmnrst"
 
 COMMON_PETS = """Bella Max Luna Rocky Milo Coco Buddy Daisy Felix Molly Oscar Simba Tiger Lucky
 Shadow Snowy Spot Rex Fluffy Ginger Whiskers Smokey Pepper Cookie Biscuit Peanut Honey Toffee

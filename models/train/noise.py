@@ -1,4 +1,4 @@
-"""How a stranger types: no capitals, no question mark, a greeting before, a slip of the finger."""
+"""How a stranger types: no capitals, no question mark, a greeting before."""
 import re
 
 BEFORE = """please |so |ok, |and |now |well, |hey, |hey |tell me: |tell me, |quick question: |
@@ -7,19 +7,6 @@ ember, |I want to know: |can you tell me: |also, |then |but """.replace("\n", ""
 AFTER = [" please", ", please", " thanks", ", thanks", ", Ember", " then", " now", " pls"]
 SHORT = [("what is ", "what's "), ("What is ", "What's "), ("what is ", "whats "),
          ("What is ", "Whats "), ("do not", "don't"), ("I am ", "I'm "), ("I am ", "im ")]
-
-
-def _slip(rng, text, keep):
-    """Two letters of one longer word change places, or one is lost or doubled."""
-    spans = [m.span() for m in re.finditer(r"[A-Za-z]{4,}", text) if m.group().lower() not in keep]
-    if not spans:
-        return text
-    start, end = rng.choice(spans)
-    at = rng.randrange(start + 1, end - 1)
-    kind = rng.randrange(3)
-    if kind == 0:
-        return text[:at] + text[at + 1] + text[at] + text[at + 2:]
-    return text[:at] + text[at + 1:] if kind == 1 else text[:at] + text[at] + text[at:]
 
 
 def _end(rng, text, question):
@@ -53,8 +40,6 @@ def typed(rng, text, question=True, keep=(), calm=False):
         text = _small(text, keep)
     elif draw < 0.34 and first.lower() not in keep and not text.startswith("I "):
         text = text[:1].lower() + text[1:]
-    if rng.random() < 0.04:
-        text = _slip(rng, text, keep)
     if rng.random() < 0.02:
         text = text.replace("'", "\u2019")
     return text

@@ -43,8 +43,6 @@ def make(scene, person=None, key=None, noun=None):
     key, kind = (key, kinds[key]) if key else _weighted(scene.rng, kinds)
     noun = noun or scene.rng.choice(kind["nouns"])
     value = kind["value"](scene.rng, scene.held, noun)
-    if key in ("called", "name", "lives", "secret") and scene.chance(0.12):
-        value = value.lower()
     return (person, key, noun), Fact(kind, {"n": noun, "p": person, "v": value})
 
 
@@ -117,37 +115,10 @@ def tell(scene, facts):
 
 
 def ask(scene, about):
-    """A question for a fact that was told; any of several kinds."""
+    """A question for a fact that was told."""
     fact = scene.facts[about]
-    draw = scene.rng.random()
-    keep = _values([fact])
-    if draw < 0.1:
-        return check(scene, about)
-    if draw < 0.22 and "back" in fact.kind:
-        question, answer = fact.kind["back"]
-        short = fact.person or ("my " + fact.slots["n"])
-        user = typed(scene.rng, fact.say(scene.rng, question), keep=keep)
-        if question == "who is <v>" and fact.kind is MINE["name"]:
-            return Turn("recall", user, f"That is your name.")
-        return Turn("recall", user, cap(fact.say(scene.rng, answer)) + ".",
-                    cap(short.replace("my ", "your ")) + ".")
-    user = typed(scene.rng, fact.say(scene.rng, _form(scene, fact, "ask")), keep=keep)
+    user = typed(scene.rng, fact.say(scene.rng, _form(scene, fact, "ask")), keep=_values([fact]))
     return Turn("recall", user, fact.full(scene.rng), cap(fact.slots["v"]) + ".")
-
-
-def check(scene, about):
-    """A yes-or-no question."""
-    fact = scene.facts[about]
-    value = fact.slots["v"]
-    yes = scene.chance(0.5)
-    asked = value if yes else again(scene, about).slots["v"]
-    user = typed(scene.rng, fact.say(scene.rng, fact.kind["check"], v=asked), keep=_values([fact])
-                 + [asked])
-    word = "Yes" if yes else "No"
-    full = fact.say(scene.rng, fact.kind["full"])
-    if about[1] == "owns" and not yes:
-        return ask(scene, about)
-    return Turn("recall", user, f"{word}, {full}.", f"{word}.")
 
 
 def missing(scene):

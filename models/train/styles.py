@@ -65,13 +65,6 @@ def one_word(scene):
     return Style("one word", line, _decap(line), lambda t: t.short or t.answer)
 
 
-def capitals(scene):
-    line = scene("Answer in capitals.", "Write in capital letters.", "Use capital letters only.",
-                 "Answer in upper case.", "Always shout.", "Write everything in capitals.",
-                 "Reply in all caps.", "Use upper case for every answer.", "Answer in CAPITALS.")
-    return Style("capitals", line, _decap(line), lambda t: t.answer.upper())
-
-
 def small(scene):
     line = scene("Answer in small letters.", "Use no capital letters.", "Write in lower case.",
                  "Answer in lower case only.", "Never use capital letters.", "Reply in lowercase.")
@@ -136,12 +129,6 @@ def address(scene):
     return Style("address", line, wish, lambda t: f"{cap(title)}, {_decap(t.answer)}")
 
 
-def twice(scene):
-    line = scene("Say everything twice.", "Repeat every answer.", "Give each answer two times.",
-                 "Say each answer twice.")
-    return Style("twice", line, _decap(line), lambda t: f"{t.answer} {t.answer}")
-
-
 def marked(scene):
     kind = scene.rng.randrange(4)
     line, mark = [("quotation marks", lambda a: f'"{a}"'), ("brackets", lambda a: f"({a})"),
@@ -170,9 +157,9 @@ def exclaim(scene):
     return Style("exclaim", line, _decap(line), lambda t: t.answer.replace(".", "!"))
 
 
-STYLES = [(one_word, 16), (capitals, 9), (small, 6), (ending, 12), (beginning, 9), (role, 16),
+STYLES = [(one_word, 16), (small, 6), (ending, 12), (beginning, 9), (role, 16),
           (called, 12),
-          (address, 8), (twice, 4), (marked, 6), (manner, 8), (exclaim, 4)]
+          (address, 8), (marked, 6), (manner, 8), (exclaim, 4)]
 
 
 def drawn(scene):

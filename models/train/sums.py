@@ -88,13 +88,6 @@ def verbal(scene):
     return Turn("arithmetic", user, f"{a} {op} {b} is {value}.", f"{value}.")
 
 
-def three(scene):
-    a, b, c = (scene.rng.randint(1, 15) for _ in range(3))
-    user = typed(scene.rng, say(scene.rng, scene(*ASK[:5]), e=scene(
-        f"{a} + {b} + {c}", f"{a}+{b}+{c}", f"{a} plus {b} plus {c}")))
-    return Turn("arithmetic", user, f"{a} plus {b} plus {c} is {a + b + c}.", f"{a + b + c}.")
-
-
 THINGS = """apples pears nuts books coins cards balls sweets eggs pens stones flowers cakes toys
 stamps shells plums marbles biscuits pencils""".split()
 MORE = ["<p> has <a> <t> and gets <b> more", "<p> has <a> <t>. <p> buys <b> more",
@@ -198,5 +191,5 @@ def too_large(scene):
 
 
 def drill(scene):
-    return scene.rng.choices([plain, verbal, three, word_problem, compared, single],
-                             [62, 10, 4, 9, 6, 9])[0](scene)
+    return scene.rng.choices([plain, verbal, word_problem, compared, single],
+                             [62, 10, 11, 7, 10])[0](scene)

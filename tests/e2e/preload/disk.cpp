@@ -11,6 +11,8 @@ namespace {
 
 using namespace lethe;
 
+const char* const disks = std::getenv("LETHE_TEST_DISKS");  // before the program closes it
+
 std::string own_link(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
 std::string path_of(int fd) {
@@ -21,7 +23,6 @@ std::string path_of(int fd) {
 
 /// The folder of records of the disk that a path is on; empty: none of them.
 std::string synced_of(const std::string& path) {
-  const char* disks = std::getenv("LETHE_TEST_DISKS");
   if (!disks || !path.starts_with(std::string(disks) + "/")) return {};
   const size_t end = path.find('/', std::string(disks).size() + 1);
   const std::string synced = path.substr(0, end) + ".synced";

@@ -1,0 +1,204 @@
+#include "actors/audit/embedded_cluster.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "runtime/audit/memory_scan.hpp"
+
+namespace lethe::audit {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::seconds start_patience{60};
+constexpr unsigned batch = 128, quota = 4096;
+
+class kept final : public inner_sink {
+ public:
+  kept(said& to, const std::function<bool()>& began) : to_(to), began_(began) {}
+  bool head(uint32_t status, std::span<const bhttp_field>) override {
+    to_.status = status;
+    return true;
+  }
+  bool content(std::string_view piece) override {
+    to_.body += piece;
+    return !began_ || began_();
+  }
+
+ private:
+  said& to_;
+  const std::function<bool()>& began_;
+};
+
+}  // namespace
+
+result<std::unique_ptr<scratch>> scratch::make() {
+  std::string name = (fs::temp_directory_path() / "lethe-audit-XXXXXX").string();
+  if (!::mkdtemp(name.data())) return fail("{}: {}", name, std::strerror(errno));
+  return std::unique_ptr<scratch>(new scratch(name));
+}
+
+scratch::~scratch() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+result<std::string> scratch::write(const std::string& name, const std::string& content) const {
+  std::ofstream file(path_ / name, std::ios::binary);
+  file << content;
+  if (!file.flush()) return fail("{}: {}", (path_ / name).string(), std::strerror(errno));
+  return (path_ / name).string();
+}
+
+result<std::unique_ptr<embedded_cluster>> embedded_cluster::start(
+    const embedded_settings& settings) {
+  std::unique_ptr<embedded_cluster> c(new embedded_cluster(settings));
+  if (auto up = c->start_all(); !up) return up.why();
+  return c;
+}
+
+result<void> embedded_cluster::start_part(std::unique_ptr<child>& part, const std::string& file) {
+  auto started = child::start({settings_.program, "up", file}, (folder() / "run").string());
+  if (!started) return started.why();
+  part = *std::move(started);
+  if (part->tells("ready: ", start_patience)) return {};
+  return fail("{} does not come up:\n{}", file, part->err());
+}
+
+result<std::string> embedded_cluster::url_of(const child& part, const std::string& role) const {
+  std::istringstream lines(part.out());
+  std::string word, of, url;
+  while (lines >> word >> of >> url)
+    if (of == role) return url;
+  return fail("no listener of the {}", role);
+}
+
+result<void> embedded_cluster::start_all() {
+  auto made = scratch::make();
+  if (!made) return made.why();
+  folder_ = *std::move(made);
+  fs::create_directory(folder() / "run");
+  auto file = folder_->write(
+      "issuer.toml",
+      fmt::format("name = \"issuer\"\n[issuer]\nlisten = \"127.0.0.1:0\"\nfolder = \"issuer\"\n"
+                  "secret = \"gateway.secret\"\nbatch = {}\n",
+                  batch));
+  if (!file) return file.why();
+  if (auto up = start_part(issuer_, *file); !up) return up.why();
+  auto issuer = url_of(*issuer_, "issuer");
+  if (!issuer) return issuer.why();
+  auto account = command({"account", "add", *file, "auditor", "--quota", std::to_string(quota),
+                          "--out", (folder() / "account.secret").string()});
+  if (!account) return account.why();
+  auto gateway = folder_->write(
+      "gateway.toml",
+      fmt::format(
+          "name = \"audited\"\nprofile = \"{}\"\n[model]\npath = \"{}\"\n[engines]\ncount = {}\n"
+          "processes = \"separate\"\n[batching]\nrunning = 4\nkv_memory = \"32 MiB\"\n[shape]\n"
+          "mode = \"{}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\nfolder = \"gateway\"\n"
+          "issuer = \"{}\"\nissuer_secret = \"gateway.secret\"\ntoken_batch = {}\n",
+          settings_.profile, fs::absolute(settings_.model).string(), settings_.engines,
+          settings_.shape, *issuer, batch));
+  if (!gateway) return gateway.why();
+  gateway_file_ = *gateway;
+  if (auto up = start_part(gateway_, gateway_file_); !up) return up.why();
+  auto gateway_url = url_of(*gateway_, "gateway");
+  if (!gateway_url) return gateway_url.why();
+  auto relay = folder_->write(
+      "relay.toml",
+      fmt::format("name = \"relay\"\n[relay]\nlisten = \"127.0.0.1:0\"\ngateway = \"{}/\"\n",
+                  *gateway_url));
+  if (!relay) return relay.why();
+  if (auto up = start_part(relay_, *relay); !up) return up.why();
+  return stock();
+}
+
+/// A client that has tokens for all that is measured here.
+result<void> embedded_cluster::stock() {
+  auto relay = url_of(*relay_, "relay");
+  if (!relay) return relay.why();
+  auto trust = command({"keys", "public", gateway_file_, "--relay", *relay});
+  if (!trust) return trust.why();
+  auto file = folder_->write("client.toml", *trust);
+  if (!file) return file.why();
+  std::string why = "it has no roster yet";
+  const auto until = std::chrono::steady_clock::now() + start_patience;
+  while (std::chrono::steady_clock::now() < until) {
+    auto client = private_client::start(fs::path(*file), {.on_a_timer = false});
+    if (client) {
+      client_ = std::move(*client);
+      auto bought = client_->buy();
+      if (bought) return {};
+      return fail("no tokens: {}", bought.end.why.text);
+    }
+    why = client.end.why.text;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  return fail("no client comes in: {}", why);
+}
+
+said embedded_cluster::ask(const std::string& body, const std::string& path,
+                           std::function<bool()> began) {
+  said s;
+  if (client_->count().tokens == 0)
+    if (auto more = client_->buy(); !more) {
+      s.why = more.end.why.text;
+      return s;
+    }
+  kept sink(s, began);
+  auto answer = client_->call({.path = path, .body = body, .sink = sink});
+  s.proof = answer.proof;
+  if (!answer) s.why = answer.why.text;
+  return s;
+}
+
+std::vector<pid_t> embedded_cluster::processes() const {
+  std::vector<pid_t> all;
+  for (auto* part : {&issuer_, &gateway_, &relay_})
+    if ((*part)->is_running())
+      for (pid_t p : family_of((*part)->pid())) all.push_back(p);
+  return all;
+}
+
+std::vector<pid_t> embedded_cluster::engines() const {
+  auto all = family_of(gateway_->pid());
+  return {all.begin() + 1, all.end()};
+}
+
+std::string embedded_cluster::outputs() const {
+  std::string all;
+  for (const auto* part : {&issuer_, &gateway_, &relay_}) all += (*part)->out() + (*part)->err();
+  return all;
+}
+
+bool embedded_cluster::is_whole(std::chrono::seconds patience) const {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < until) {
+    auto status = command({"status", "--json", "--cluster", gateway_file_});
+    size_t ready = 0;
+    if (status)
+      for (size_t at = 0; (at = status->find("\"phase\":\"ready\"", at)) != status->npos; ++at)
+        ++ready;
+    if (ready == settings_.engines) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return false;
+}
+
+void embedded_cluster::drain() { ::kill(gateway_->pid(), SIGTERM); }
+bool embedded_cluster::drained(std::chrono::seconds patience) {
+  return gateway_->wait(patience) == 0;
+}
+
+result<std::string> embedded_cluster::command(std::vector<std::string> words) const {
+  words.insert(words.begin(), settings_.program);
+  return run_child(words, (folder() / "run").string());
+}
+
+}  // namespace lethe::audit

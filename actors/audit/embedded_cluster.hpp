@@ -1,0 +1,84 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+
+#include "actors/audit/child.hpp"
+#include "runtime/client/private_client.hpp"
+
+namespace lethe::audit {
+
+/// A folder that is gone when this goes.
+class scratch {
+ public:
+  static result<std::unique_ptr<scratch>> make();
+  ~scratch();
+  scratch(const scratch&) = delete;
+  scratch& operator=(const scratch&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  result<std::string> write(const std::string& name, const std::string& content) const;
+
+ private:
+  explicit scratch(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+struct embedded_settings {
+  std::string program;  // this one, or one without a defence
+  std::filesystem::path model;
+  std::string profile = "strict", shape = "size_tick";
+  unsigned engines = 1;
+};
+
+/// What one call said.
+struct said {
+  std::string body;
+  uint32_t status = 0;
+  std::optional<receipt> proof;
+  std::string why;  // it isn't whole
+};
+
+/// Issuer, relay, gateway and engines on this machine, each in processes of its own, and a client
+/// in this one: all of the private path, as its users run it.
+class embedded_cluster {
+ public:
+  static result<std::unique_ptr<embedded_cluster>> start(const embedded_settings& settings);
+
+  /// Asks as any client does; `began` is called with each piece of the answer, and may end it.
+  said ask(const std::string& body, const std::string& path = "/v1/chat/completions",
+           std::function<bool()> began = {});
+  /// Of the cluster, and of the engines alone.
+  std::vector<pid_t> processes() const;
+  std::vector<pid_t> engines() const;
+  /// What it has written lies below.
+  const std::filesystem::path& folder() const { return folder_->path(); }
+  /// Everything that its processes have said.
+  std::string outputs() const;
+  /// Waits until all engines are ready.
+  bool is_whole(std::chrono::seconds patience) const;
+  /// Tells gateway and engines to end when they have answered, and waits until they have.
+  void drain();
+  bool drained(std::chrono::seconds patience);
+  result<std::string> command(std::vector<std::string> words) const;
+  /// The trust file of clients; `alone` ends the one in this process, for another that has its
+  /// wallet.
+  std::string trust() const { return (folder() / "client.toml").string(); }
+  void alone() { client_.reset(); }
+  const std::string& gateway_file() const { return gateway_file_; }
+
+ private:
+  explicit embedded_cluster(embedded_settings settings) : settings_(std::move(settings)) {}
+  result<void> start_all();
+  result<void> start_part(std::unique_ptr<child>& part, const std::string& file);
+  result<std::string> url_of(const child& part, const std::string& role) const;
+  result<void> stock();
+
+  embedded_settings settings_;
+  std::unique_ptr<scratch> folder_;
+  std::unique_ptr<child> issuer_, gateway_, relay_;
+  std::string gateway_file_;
+  std::unique_ptr<private_client> client_;
+};
+
+}  // namespace lethe::audit

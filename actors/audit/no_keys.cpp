@@ -1,0 +1,110 @@
+#include "actors/audit/no_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <set>
+
+#include "runtime/audit/memory_scan.hpp"
+
+namespace lethe::audit {
+
+namespace {
+
+constexpr size_t key_bytes_min = 16;
+
+/// Sixteen bytes of a block that are no text, no zeroes and no counters.
+bool looks_random(std::string_view bytes) {
+  const std::set<char> different(bytes.begin(), bytes.end());
+  return bytes.size() >= key_bytes_min && different.size() >= 11;
+}
+
+/// What a client told: blocks of at most 256 bytes, each after its length.
+std::vector<needle> keys_in(const std::filesystem::path& told) {
+  std::ifstream file(told, std::ios::binary);
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  std::set<std::string> keys;
+  for (size_t at = 0; at + 2 <= all.size();) {
+    const size_t size = uint8_t(all[at]) | size_t(uint8_t(all[at + 1])) << 8;
+    const auto block = std::string_view(all).substr(at + 2, size);
+    for (size_t from = 0; from + key_bytes_min <= block.size(); from += key_bytes_min)
+      if (auto part = block.substr(from, key_bytes_min); looks_random(part))
+        keys.insert(std::string(part));
+    at += 2 + size;
+  }
+  std::vector<needle> needles;
+  for (const auto& key : keys) needles.push_back({"16 bytes of a key", key});
+  return needles;
+}
+
+struct looked_for {
+  size_t keys = 0;
+  std::vector<trace_of> left;
+};
+
+/// One call by a client that tells, and a search for what it told.
+result<looked_for> one_call(embedded_cluster& on, const std::string& teller) {
+  const auto told = on.folder() / "told";
+  const auto run_folder = (on.folder() / "run").string();
+  auto said = run_child({teller, "fetch", on.trust(), "--prompt", "What is the sum of 2 and 3?"},
+                        run_folder, {"LETHE_TOLD=" + told.string()});
+  if (!said) return said.why();
+  auto keys = keys_in(told);
+  std::filesystem::remove(told);
+  if (keys.size() < 8) return fail("the client told {} keys", keys.size());
+  const needle_finder finder(std::move(keys));
+  memory_search found(finder);
+  const auto all = on.processes();
+  stopped quiet(all);
+  for (pid_t p : all) found.process(p);
+  for (const char* part : {"gateway", "issuer"}) found.folder(on.folder() / part);
+  return looked_for{finder.count(), found.traces()};
+}
+
+result<looked_for> calls(const no_trace_settings& s, const std::string& program) {
+  auto settings = s.cluster;
+  settings.program = program;
+  auto on = embedded_cluster::start(settings);
+  if (!on) return on.why();
+  (*on)->alone();
+  looked_for all;
+  for (int i = 0; i < (s.brief ? 1 : 3); ++i) {
+    auto one = one_call(**on, (s.controls / "lethe_tells_keys").string());
+    if (!one) return one.why();
+    all.keys += one->keys;
+    all.left.insert(all.left.end(), one->left.begin(), one->left.end());
+  }
+  return all;
+}
+
+std::string text_of(const looked_for& l) {
+  return fmt::format("{} traces of {} keys{}", l.left.size(), l.keys,
+                     l.left.empty() ? "" : ", the first in " + l.left[0].place);
+}
+
+}  // namespace
+
+result<finding> measure_no_keys(const no_trace_settings& s) {
+  s.progress("looking for the keys of an answer");
+  auto found = calls(s, s.cluster.program);
+  if (!found) return found.why();
+  finding f{.promise = "S",
+            .attacks = "A2",
+            .what = "no key that opens a recording, once the answer is there",
+            .measured = text_of(*found),
+            .bound = "0 traces",
+            .said = found->left.empty() ? verdict::held : verdict::broken,
+            .note =
+                "Keys are what the client wipes: both ends derive the same ones. The node's "
+                "own private key, which lives until epoch and grace are over, opens recordings "
+                "until then."};
+  s.progress("the same without wiping");
+  control c{.without = "wiping"};
+  auto left = calls(s, (s.controls / "lethe_wipes_nothing").string());
+  c.measured = left ? text_of(*left) : "not run: " + left.why().text;
+  c.found = left && !left->left.empty();
+  f.controls.push_back(std::move(c));
+  return f;
+}
+
+}  // namespace lethe::audit

@@ -1,0 +1,255 @@
+#include "actors/audit/no_trace.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <thread>
+
+#include "actors/audit/canary.hpp"
+
+namespace lethe::audit {
+
+namespace {
+
+/// A cluster that is searched after each request.
+class searched_cluster {
+ public:
+  searched_cluster(std::unique_ptr<embedded_cluster> cluster, canary words)
+      : cluster_(std::move(cluster)), words_(std::move(words)), finder_(words_.needles()) {}
+
+  embedded_cluster& cluster() { return *cluster_; }
+  const canary& words() const { return words_; }
+  /// All memory, pipes and files, with everything stopped.
+  std::vector<trace_of> search() {
+    memory_search found(finder_);
+    const auto all = cluster_->processes();
+    {
+      stopped quiet(all);
+      for (pid_t p : all) found.process(p);
+      found.folder(cluster_->folder());
+    }
+    processes_ = std::max(processes_, all.size());
+    looked_ = found.looked();
+    return found.traces();
+  }
+  /// Searches until there is nothing, for what the cluster has yet to hear of.
+  std::vector<trace_of> search_soon() {
+    auto left = search();
+    for (int i = 0; i < 100 && !left.empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      left = search();
+    }
+    return left;
+  }
+  std::string extent() const {
+    return fmt::format("{} MiB of {} processes, {} descriptors, {} files", looked_.bytes >> 20,
+                       processes_, looked_.descriptors, looked_.files);
+  }
+  const searched& looked() const { return looked_; }
+
+ private:
+  std::unique_ptr<embedded_cluster> cluster_;
+  canary words_;
+  needle_finder finder_;
+  searched looked_;
+  size_t processes_ = 0;
+};
+
+result<searched_cluster> begun(const embedded_settings& settings) {
+  auto words = canary::draw(settings.model);
+  if (!words) return words.why();
+  auto cluster = embedded_cluster::start(settings);
+  if (!cluster) return cluster.why();
+  return searched_cluster(*std::move(cluster), *std::move(words));
+}
+
+std::string first_of(const std::vector<trace_of>& left) {
+  if (left.empty()) return "0 traces";
+  return fmt::format("{} traces, the first: {} in {}", left.size(), left[0].form, left[0].place);
+}
+
+/// What one kind of end left behind; the first that leaves something ends it.
+struct ending {
+  std::string what;
+  size_t times = 0;
+  std::vector<trace_of> left;
+  std::string wrong;  // it could not be brought about
+};
+
+using bodies = std::vector<std::string>;
+
+ending answers(searched_cluster& on, bodies all) {
+  ending e{.what = "answered"};
+  for (const auto& body : all) {
+    auto s = on.cluster().ask(body);
+    if (s.status != 200 || !s.proof) e.wrong = fmt::format("status {}: {}", s.status, s.why);
+    ++e.times;
+    e.left = on.search();
+    if (!e.left.empty() || !e.wrong.empty()) break;
+  }
+  return e;
+}
+
+ending refusals(searched_cluster& on, bodies all) {
+  ending e{.what = "refused"};
+  for (const auto& body : all) {
+    auto s = on.cluster().ask(body);
+    if (s.status < 400) e.wrong = fmt::format("status {}: {}", s.status, s.why);
+    ++e.times;
+    e.left = on.search();
+    if (!e.left.empty() || !e.wrong.empty()) break;
+  }
+  return e;
+}
+
+/// The client goes in the middle of its answer.
+ending leaving(searched_cluster& on) {
+  ending e{.what = "client gone mid-answer", .times = 1};
+  int pieces = 0;
+  on.cluster().ask(on.words().endless(), "/v1/chat/completions", [&] { return ++pieces < 2; });
+  if (pieces == 0) e.wrong = "no answer began";
+  e.left = on.search_soon();
+  return e;
+}
+
+/// An engine's process is killed in the middle of an answer. Its own memory goes with it.
+ending killed(searched_cluster& on) {
+  ending e{.what = "engine killed mid-answer", .times = 1};
+  const auto engines = on.cluster().engines();
+  bool done = false;
+  auto s = on.cluster().ask(on.words().endless(), "/v1/chat/completions", [&] {
+    if (!std::exchange(done, true))
+      for (pid_t p : engines) ::kill(p, SIGKILL);
+    return true;
+  });
+  if (!done || engines.empty()) e.wrong = "no answer began";
+  if (s.proof) e.wrong = "the answer was whole";
+  e.left = on.search_soon();
+  if (!on.cluster().is_whole(std::chrono::seconds(60))) e.wrong = "it isn't whole again";
+  return e;
+}
+
+/// More at once than the engine has room for: most wait, pages change hands.
+ending crowded(searched_cluster& on) {
+  ending e{.what = "answered in a crowd", .times = 12};
+  std::atomic<size_t> whole = 0;
+  {
+    std::vector<std::jthread> clients;
+    for (size_t i = 0; i < e.times; ++i)
+      clients.emplace_back([&] {
+        auto s = on.cluster().ask(on.words().body(R"(,"max_tokens":200,"ignore_eos":true)"));
+        whole += s.proof.has_value();
+      });
+  }
+  if (whole != e.times) e.wrong = fmt::format("{} of {} answers are whole", whole, e.times);
+  e.left = on.search();
+  return e;
+}
+
+/// The cluster is told to end in the middle of an answer, which it finishes first. Last of all.
+ending drained(searched_cluster& on) {
+  ending e{.what = "drained mid-answer", .times = 1};
+  bool told = false;
+  auto s = on.cluster().ask(on.words().endless(), "/v1/chat/completions", [&] {
+    if (!std::exchange(told, true)) on.cluster().drain();
+    return true;
+  });
+  if (!s.proof) e.wrong = "the answer is not whole: " + s.why;
+  if (!on.cluster().drained(std::chrono::seconds(60))) e.wrong = "it does not end";
+  e.left = on.search();
+  return e;
+}
+
+finding made(searched_cluster& on, const std::vector<ending>& all) {
+  finding f{.promise = "S",
+            .attacks = "A2 A3 A8",
+            .what = "no trace of a request, however it ended",
+            .bound = "0 traces",
+            .said = verdict::held};
+  size_t requests = 0, left = 0;
+  std::string ways;
+  for (const auto& e : all) {
+    requests += e.times;
+    left += e.left.size();
+    ways += fmt::format("{}{} ({})", ways.empty() ? "" : ", ", e.what, e.times);
+    if (!e.wrong.empty()) {
+      f.said = verdict::not_measured;
+      f.note += fmt::format("{}: {}. ", e.what, e.wrong);
+    }
+    if (!e.left.empty()) f.note += fmt::format("{}: {}. ", e.what, first_of(e.left));
+  }
+  if (left > 0) f.said = verdict::broken;
+  f.measured =
+      fmt::format("{} traces after {} requests: {}; {}", left, requests, ways, on.extent());
+  f.note +=
+      "Searched for: text and its halves, UTF-16, UTF-32, JSON escapes, base64 in each phase, "
+      "runs of eight token ids of 16, 32 and 64 bits; all readable memory, pipes, open and "
+      "deleted files, memory files, the cluster's folder.";
+  if (on.looked().swapped > 0) {
+    f.said = verdict::not_measured;
+    f.note +=
+        fmt::format(" {} bytes were swapped out and could not be searched.", on.looked().swapped);
+  }
+  return f;
+}
+
+/// The same search of a program that lacks one defence: the first requests that leave something.
+control without(const no_trace_settings& s, const std::string& program, const std::string& what) {
+  control c{.without = what};
+  auto settings = s.cluster;
+  settings.program = (s.controls / program).string();
+  auto on = begun(settings);
+  if (!on) {
+    c.measured = "not run: " + on.why().text;
+    return c;
+  }
+  size_t requests = 0;
+  for (const auto& body : on->words().answered()) {
+    on->cluster().ask(body);
+    auto left = on->search();
+    ++requests;
+    c.found = !left.empty();
+    c.measured = fmt::format("{} after {} requests", first_of(left), requests);
+    if (c.found) break;
+  }
+  return c;
+}
+
+}  // namespace
+
+result<std::vector<finding>> measure_no_trace(const no_trace_settings& s) {
+  s.progress("starting a cluster");
+  auto on = begun(s.cluster);
+  if (!on) return on.why();
+  auto answered = on->words().answered(), refused = on->words().refused();
+  if (s.brief) {
+    answered.resize(2);
+    refused.resize(2);
+  }
+  std::vector<ending> all;
+  s.progress("searching after answers");
+  all.push_back(answers(*on, answered));
+  s.progress("searching after refusals");
+  all.push_back(refusals(*on, refused));
+  s.progress("searching after a client that left");
+  all.push_back(leaving(*on));
+  s.progress("searching after an engine was killed");
+  all.push_back(killed(*on));
+  s.progress("searching after a crowd");
+  all.push_back(crowded(*on));
+  s.progress("searching after a drain");
+  all.push_back(drained(*on));
+  auto f = made(*on, all);
+  const std::pair<const char*, const char*> controls[] = {{"lethe_wipes_nothing", "wiping"},
+                                                          {"lethe_frees_as_it_is", "zero-on-free"},
+                                                          {"lethe_keeps_stacks", "wiped stacks"}};
+  for (auto [program, what] : controls) {
+    s.progress(fmt::format("the same without {}", what));
+    f.controls.push_back(without(s, program, what));
+  }
+  return std::vector<finding>{f};
+}
+
+}  // namespace lethe::audit

@@ -1,0 +1,142 @@
+// The search that audits rely on finds what is there, wherever it is, and nothing else.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <set>
+
+#include "runtime/audit/memory_scan.hpp"
+
+namespace lethe::audit {
+namespace {
+
+// Not a constant of this program: that would be found in its data.
+std::string drawn_word() {
+  std::string word = "Q";
+  std::ifstream random("/dev/urandom", std::ios::binary);
+  while (word.size() < 16) {
+    const char c = char('a' + (random.get() & 15));
+    word += c;
+  }
+  return word;
+}
+
+/// A process that holds what `what` makes of a word, stopped while it is searched. The word itself
+/// is gone from it.
+std::vector<trace_of> found_in_a_child(void (*what)(std::string word)) {
+  std::string word = drawn_word();
+  const needle_finder finder(forms_of_word(word));
+  int ready[2];
+  EXPECT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    what(word);
+    ::explicit_bzero(word.data(), word.size());
+    finder.~needle_finder();  // its needles are the word, too
+    (void)!::write(ready[1], "r", 1);
+    for (;;) ::pause();
+  }
+  char byte;
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  memory_search search(finder);
+  {
+    stopped quiet({child});
+    search.process(child);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  ::close(ready[0]);
+  ::close(ready[1]);
+  EXPECT_GT(search.looked().bytes, 100'000u);
+  return search.traces();
+}
+
+char* fresh_page(int flags) {
+  return static_cast<char*>(
+      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0));
+}
+
+std::set<std::string> forms_of(const std::vector<trace_of>& all) {
+  std::set<std::string> forms;
+  for (const auto& t : all) forms.insert(t.form);
+  return forms;
+}
+
+TEST(MemoryScan, FindsText) {
+  const auto found =
+      found_in_a_child([](std::string w) { std::memcpy(fresh_page(MAP_PRIVATE), w.data(), 16); });
+  EXPECT_TRUE(forms_of(found).contains("text, its begin")) << text_of(found);
+  EXPECT_TRUE(forms_of(found).contains("text, its end")) << text_of(found);
+}
+
+TEST(MemoryScan, FindsHalfOfIt) {
+  const auto found = found_in_a_child(
+      [](std::string w) { std::memcpy(fresh_page(MAP_PRIVATE), w.data() + 8, 8); });
+  EXPECT_TRUE(forms_of(found).contains("text, its end")) << text_of(found);
+}
+
+TEST(MemoryScan, FindsWideText) {
+  const auto found = found_in_a_child([](std::string w) {
+    char* page = fresh_page(MAP_PRIVATE);
+    for (size_t i = 0; i < 16; ++i) page[2 * i] = w[i];
+  });
+  EXPECT_TRUE(forms_of(found).contains("UTF-16")) << text_of(found);
+}
+
+TEST(MemoryScan, FindsSharedMemory) {
+  const auto found =
+      found_in_a_child([](std::string w) { std::memcpy(fresh_page(MAP_SHARED), w.data(), 16); });
+  EXPECT_FALSE(forms_of(found).empty());
+}
+
+TEST(MemoryScan, FindsWhatWaitsInAPipe) {
+  const auto found = found_in_a_child([](std::string w) {
+    int ends[2];
+    if (::pipe(ends) == 0) (void)!::write(ends[1], w.data(), w.size());
+  });
+  ASSERT_FALSE(found.empty());
+  EXPECT_TRUE(std::ranges::any_of(found, [](const trace_of& t) {
+    return t.place.starts_with("pipe:");
+  })) << text_of(found);
+}
+
+TEST(MemoryScan, FindsDeletedFilesThatAreOpen) {
+  const auto found = found_in_a_child([](std::string w) {
+    char name[] = "/tmp/lethe-scan-XXXXXX";
+    const int fd = ::mkstemp(name);
+    (void)!::write(fd, w.data(), w.size());
+    ::unlink(name);
+  });
+  EXPECT_TRUE(std::ranges::any_of(found, [](const trace_of& t) {
+    return t.place.find("(deleted)") != std::string::npos;
+  })) << text_of(found);
+}
+
+TEST(MemoryScan, FindsRunsOfIds) {
+  std::vector<uint64_t> ids{3001, 17, 2040, 999, 4, 31, 700, 12, 2222, 5};
+  const needle_finder finder(forms_of_ids(ids));
+  EXPECT_EQ(finder.count(), 9u);
+  std::set<std::string> forms;
+  for (size_t bytes : {2, 4, 8}) {
+    std::string run = "x";
+    for (size_t i = 1; i < 9; ++i)
+      for (size_t b = 0; b < bytes; ++b) run += char(ids[i] >> (8 * b) & 255);
+    finder.search(run, [&](size_t at, const needle& n) {
+      EXPECT_EQ(at, 1u);
+      forms.insert(n.form);
+    });
+    finder.search(run.substr(0, run.size() - 1), [&](size_t, const needle&) { ADD_FAILURE(); });
+  }
+  EXPECT_EQ(forms.size(), 3u);
+}
+
+TEST(MemoryScan, FindsNothingWhereNothingIs) {
+  const auto found = found_in_a_child([](std::string) {});
+  EXPECT_TRUE(found.empty()) << text_of(found);
+}
+
+}  // namespace
+}  // namespace lethe::audit
