@@ -233,7 +233,9 @@ void add_audit(CLI::App& app, int& exit_code) {
   auto words = std::make_shared<audit_words>();
   audit->add_option("TRUST", words->trust,
                     "trust file of a running cluster; only what a client can see is measured then");
-  audit->add_option("--model", words->model, "what the cluster serves")->capture_default_str();
+  audit->add_option("--model", words->model, "what the cluster serves")
+      ->capture_default_str()
+      ->take_last();
   audit->add_option("--out", words->out, "a folder for audit.html and audit.json");
   audit->add_option("--only", words->only, "parts, as named below");
   audit->add_option("--controls", words->controls,
