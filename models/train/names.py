@@ -1,5 +1,8 @@
 """Names to copy: given names, invented ones, places. One in ten is kept for the evaluation."""
+import re
+
 from grammar import is_held
+from tables import PIECES, STARTS
 
 GIVEN = """Anna Ben Clara David Emma Felix Grace Henry Ida Jack Kate Leo Mia Noah Olga Paul Rosa Sam
 Tina Viktor Wendy Adam Bella Carl Dora Eric Fiona George Hanna Ivan Julia Karl Lena Max Nina Oscar
@@ -24,8 +27,6 @@ Tarven Molde Arosa Brunn Celle Dorfen Elmstead Forst Grenna Hollow Inver Kalmar 
 Ossa Pella Quarn Rena Skara Tolga Umber Vinstra Wells Yarrow Zell Bath Cork Derby Exeter Kent Leeds
 Luton Perth Rugby Truro York Como Lucca Pisa Siena Turin Bonn Kiel Ulm Trier Graz Linz""".split()
 
-STARTS, VOWELS, ENDS = "bdfghjklmnprstvwz", "aeiou", "klmnrst"
-
 COMMON_PETS = """Bella Max Luna Rocky Milo Coco Buddy Daisy Felix Molly Oscar Simba Tiger Lucky
 Shadow Snowy Spot Rex Fluffy Ginger Whiskers Smokey Pepper Cookie Biscuit Peanut Honey Toffee
 Muffin Patch Socks Bruno Nala Loki Zeus Apollo Misty Pippin Pim Mimi Bobo Kiki Lulu Fifi Momo Toto
@@ -38,15 +39,14 @@ SPLIT = {held: {kind: [n for n in names if is_held(n) == held]
 
 
 def made_up(rng, held):
-    """A pronounceable name that nobody has listed, so that it can only be copied."""
+    """A name that nobody has listed, so that it can only be copied. Its parts are all that words are
+    made of: a part that was never copied in training could not be copied later."""
     while True:
-        name = rng.choice(STARTS) + rng.choice(VOWELS)
-        if rng.random() < 0.75:
-            name += rng.choice(STARTS) + rng.choice(VOWELS)
-        if rng.random() < 0.55:
-            name += rng.choice(ENDS)
-        if len(name) > 2 and is_held(name) == held:
-            return name.capitalize()
+        name = rng.choice(STARTS) + rng.choice(PIECES)
+        if rng.random() < 0.35:
+            name += rng.choice(PIECES)
+        if 3 <= len(name) <= 9 and re.search("[aeiouy]", name, re.I) and is_held(name) == held:
+            return name
 
 
 def listed(rng, held, kind):

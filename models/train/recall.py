@@ -56,8 +56,11 @@ def again(scene, about):
 
 
 def _form(scene, fact, part):
-    """A phrasing; the evaluation keeps some phrasings of each noun for itself."""
+    """A phrasing; the evaluation keeps some phrasings of each noun for itself, where there are others
+    from which they can be learnt."""
     forms = fact.kind[part]
+    if len(fact.kind["nouns"]) == 1:
+        return scene.rng.choice(forms)
     fits = [f for f in forms if is_held(f, fact.slots["n"]) == scene.held]
     return scene.rng.choice(fits or forms)
 

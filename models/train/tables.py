@@ -57,6 +57,7 @@ LIVES = _columns("lives")
 EATS = _columns("eats")
 OUTSIDE = _lines("outside")
 UNKNOWN_WORDS = " ".join(_lines("unknown_words")).split()
+STARTS, PIECES = (" ".join(_lines(name)).split() for name in ("starts", "pieces"))
 OUTSIDE_THINGS = {k: [v.strip() for v in vs.split(",")]
                   for k, vs in (line.split(":") for line in _lines("outside_things"))}
 TALK = [([q.strip() for q in left.split("|")], right.strip())

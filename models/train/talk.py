@@ -13,7 +13,8 @@ CAN_T = "I can't do that."
 REFUSALS = ["I don't know", "I can't", "You haven't told me", "I can only"]
 
 TASKS = ("write", "fix", "translate", "summarise", "book", "play", "set", "send", "search", "draw",
-         "call", "turn", "order", "open", "solve", "sing", "make")
+         "call", "turn", "order", "open", "solve", "sing", "make", "buy", "pay", "read", "show",
+         "find", "start", "stop", "print")
 
 
 def talk(scene):

@@ -46,9 +46,14 @@ def _suits(form, word):
     return form != "what are <p>" or (word.form == "a" and bool(word.kind))
 
 
+# What nothing else says of a word: its plural, the word alone. Without them in training, no evaluation.
+SINGULAR_FORMS = ("what are <p>", "<n>", "who is <w>")
+
+
 def asked_for(scene, word):
-    """One of the phrasings that fit the word; a tenth of them, by word, is the evaluation's."""
-    fits = [f for f in DEFINE if is_held(f, word.text) == scene.held and _suits(f, word)]
+    """One of the phrasings that fit the word; a tenth of the others is the evaluation's, by word."""
+    fits = [f for f in DEFINE if _suits(f, word)
+            and (f not in SINGULAR_FORMS and is_held(f, word.text)) == scene.held]
     if not fits:
         return None
     form = scene.rng.choice(fits)
