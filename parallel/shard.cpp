@@ -4,6 +4,7 @@
 
 #include "parallel/plan_check.hpp"
 #include "parallel/stage.hpp"
+#include "runtime/base/wipe_stack.hpp"
 
 namespace lethe {
 
@@ -14,6 +15,10 @@ size_t kv_page_bytes(const model_shape& shape, const shard_part& part, kv_type k
 }
 
 namespace {
+
+// Deeper than any kernel's frames go. What a request's last step left on a thread's stack goes with
+// its pages.
+constexpr size_t stack_bytes = size_t{256} << 10;
 
 uint64_t thread_cpu_ns() {
   timespec t{};
@@ -105,6 +110,7 @@ void shard::parts::wipe(const step_plan& plan, uint32_t thread) {
   range mine = part_of(uint32_t(plan.wipes.size()), thread, crew->size());
   for (uint32_t i = mine.begin; i < mine.end; ++i) pool.wipe(plan.wipes[i]);
   if (plan.wipe_scratch) activations.wipe(thread, crew->size());
+  wipe_stack(stack_bytes);
 }
 
 bytes_view shard::page(uint32_t id) const {

@@ -100,7 +100,8 @@ result<void> embedded_cluster::start_all() {
       "gateway.toml",
       fmt::format(
           "name = \"audited\"\nprofile = \"{}\"\n[model]\npath = \"{}\"\n[engines]\ncount = {}\n"
-          "processes = \"separate\"\n[batching]\nrunning = 4\nkv_memory = \"32 MiB\"\n[shape]\n"
+          "processes = \"separate\"\n[batching]\nrunning = 4\nkv_memory = \"32 "
+          "MiB\"\n[health]\nlost_after_ms = 60000\n[shape]\n"
           "mode = \"{}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\nfolder = \"gateway\"\n"
           "issuer = \"{}\"\nissuer_secret = \"gateway.secret\"\ntoken_batch = {}\n",
           settings_.profile, fs::absolute(settings_.model).string(), settings_.engines,

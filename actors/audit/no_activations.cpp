@@ -42,6 +42,7 @@ class windows {
       for (const auto& part : parts) all.push_back({form, part});
     return all;
   }
+  void drop(const needle& n) { found_[n.form].erase(n.bytes); }
 
  private:
   std::map<std::string, std::set<std::string>> found_;
@@ -100,11 +101,22 @@ std::vector<trace_of> search(const embedded_cluster& on, const needle_finder& fi
   return found.traces();
 }
 
+/// What is there before anything was asked is no trace: tables of positions, constants.
+void drop_known(const embedded_cluster& on, windows& all) {
+  const needle_finder finder(all.needles());
+  memory_search found(finder);
+  const auto processes = on.processes();
+  stopped quiet(processes);
+  for (pid_t p : processes) found.process(p);
+  for (const auto& n : found.needles_found()) all.drop(n);
+}
+
 std::string text_of(const std::vector<trace_of>& left, size_t needles) {
   std::map<std::string, size_t> by_form;
   for (const auto& t : left) ++by_form[t.form];
   std::string text = fmt::format("{} traces of {} windows", left.size(), needles);
   for (const auto& [form, n] : by_form) text += fmt::format(", {} of {}", n, form);
+  if (!left.empty()) text += fmt::format(", the first in {}", left[0].place);
   return text;
 }
 
@@ -114,9 +126,10 @@ result<finding> measure_no_activations(const no_trace_settings& s) {
   s.progress("computing what an engine computes of a request");
   auto all = computed(s.cluster.model);
   if (!all) return all.why();
-  const needle_finder finder(all->needles());
   auto on = embedded_cluster::start(s.cluster);
   if (!on) return on.why();
+  drop_known(**on, *all);
+  const needle_finder finder(all->needles());
   s.progress("searching for it in the middle of an answer, and after");
   std::vector<trace_of> within;
   bool looked = false;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runtime/audit/memory_scan.hpp"
+#include "runtime/crypto/key_bytes.hpp"
 
 namespace lethe::audit {
 
@@ -20,21 +21,21 @@ bool looks_random(std::string_view bytes) {
 }
 
 /// What a client told: blocks of at most 256 bytes, each after its length.
-std::vector<needle> keys_in(const std::filesystem::path& told) {
+std::set<std::string> keys_in(const std::filesystem::path& told) {
   std::ifstream file(told, std::ios::binary);
   const std::string all{std::istreambuf_iterator<char>(file), {}};
   std::set<std::string> keys;
   for (size_t at = 0; at + 2 <= all.size();) {
     const size_t size = uint8_t(all[at]) | size_t(uint8_t(all[at + 1])) << 8;
     const auto block = std::string_view(all).substr(at + 2, size);
-    for (size_t from = 0; from + key_bytes_min <= block.size(); from += key_bytes_min)
+    // As key_bytes are wiped; tokens and texts, which others may know, have other sizes.
+    for (size_t from = 0; size == key_bytes::size_max && from + key_bytes_min <= block.size();
+         from += key_bytes_min)
       if (auto part = block.substr(from, key_bytes_min); looks_random(part))
         keys.insert(std::string(part));
     at += 2 + size;
   }
-  std::vector<needle> needles;
-  for (const auto& key : keys) needles.push_back({"16 bytes of a key", key});
-  return needles;
+  return keys;
 }
 
 struct looked_for {
@@ -42,17 +43,29 @@ struct looked_for {
   std::vector<trace_of> left;
 };
 
-/// One call by a client that tells, and a search for what it told.
-result<looked_for> one_call(embedded_cluster& on, const std::string& teller) {
+/// What a client tells that asks once.
+result<std::set<std::string>> told_by_a_call(const embedded_cluster& on,
+                                             const std::string& teller) {
   const auto told = on.folder() / "told";
-  const auto run_folder = (on.folder() / "run").string();
   auto said = run_child({teller, "fetch", on.trust(), "--prompt", "What is the sum of 2 and 3?"},
-                        run_folder, {"LETHE_TOLD=" + told.string()});
+                        (on.folder() / "run").string(), {"LETHE_TOLD=" + told.string()});
   if (!said) return said.why();
   auto keys = keys_in(told);
   std::filesystem::remove(told);
-  if (keys.size() < 8) return fail("the client told {} keys", keys.size());
-  const needle_finder finder(std::move(keys));
+  return keys;
+}
+
+/// One call, and a search for what only it told: keys are drawn anew for each; constants, and what
+/// everybody may know, come again.
+result<looked_for> one_call(const embedded_cluster& on, const std::string& teller,
+                            std::set<std::string>& known) {
+  auto keys = told_by_a_call(on, teller);
+  if (!keys) return keys.why();
+  std::vector<needle> fresh;
+  for (const auto& key : *keys)
+    if (known.insert(key).second) fresh.push_back({"16 bytes of a key", key});
+  if (fresh.size() < 8) return fail("the client told {} keys", fresh.size());
+  const needle_finder finder(std::move(fresh));
   memory_search found(finder);
   const auto all = on.processes();
   stopped quiet(all);
@@ -67,9 +80,12 @@ result<looked_for> calls(const no_trace_settings& s, const std::string& program)
   auto on = embedded_cluster::start(settings);
   if (!on) return on.why();
   (*on)->alone();
+  const auto teller = (s.controls / "lethe_tells_keys").string();
+  auto known = told_by_a_call(**on, teller);
+  if (!known) return known.why();
   looked_for all;
-  for (int i = 0; i < (s.brief ? 1 : 3); ++i) {
-    auto one = one_call(**on, (s.controls / "lethe_tells_keys").string());
+  for (int i = 0; i < (s.brief ? 1 : 2); ++i) {
+    auto one = one_call(**on, teller, *known);
     if (!one) return one.why();
     all.keys += one->keys;
     all.left.insert(all.left.end(), one->left.begin(), one->left.end());

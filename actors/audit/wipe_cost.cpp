@@ -63,7 +63,8 @@ result<answers> timed(const no_trace_settings& s, const std::string& program) {
   answers a;
   for (int i = 0; i < (s.brief ? 6 : 30); ++i) {
     const auto begin = steady::now();
-    auto one = (*on)->ask(words->body(R"(,"max_tokens":64,"ignore_eos":true)"));
+    auto one =
+        (*on)->ask(words->body(fmt::format(R"(,"max_tokens":64,"ignore_eos":true,"seed":{})", i)));
     took.push_back(seconds_since(begin));
     if (!one.proof) return fail("no whole answer: {}", one.why);
     a.bytes = one.proof->bytes_wiped;

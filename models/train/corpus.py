@@ -9,7 +9,7 @@ from turns import Scene
 
 # Shares of bare stories, drills and practice among the texts; the rest are chats.
 DOCUMENTS, DRILLS = 0.015, 0.12
-PRACTICE = [(0, 0), (22_000_000, 0.3), (50_000_000, 0.45)]  # from so many tokens on
+PRACTICE = [(0, 0), (22_000_000, 0.3), (50_000_000, 0.5)]  # from so many tokens on
 
 
 def text_ids(tokenizer, rng, length, practice):

@@ -19,7 +19,10 @@ Dalia Esra Farid Gita Hana Ilya Jorge Kofi Lina Malik Naomi Osman Pedro Rania Sa
 Vanya Wassim Yasmin Zaid Alan Beth Colin Della Elliot Faye Gareth Holly Ian Jill Keith Lucy Megan
 Neil Opal Penny Quinn Ruth Scott Tess Una Vic Wes Amy Bob Cathy Dan Eve Gus Hal Ivy Jim Kim Lou
 Meg Ned Pat Ray Sue Ted Val Joe Ann Bill Mary John Jane Alex Chris Robin Charlie Sasha Toni Marco
-Luca Giulia Anton Mila Erik Astrid Bjorn Freya Sigrid Tomas Pavel Zdenek Milos Jana Lenka""".split()
+Luca Giulia Anton Mila Erik Astrid Bjorn Freya Sigrid Tomas Pavel Zdenek Milos Jana Lenka Isaac Isla
+Imogen Ismael Ivor Ibrahim Idris Ignaz Ina Ilse Iker Inga Iona Imran Itzel Ivana Meredith Melina Mehmet
+Reza Renate Remo Joel Josef Joris Jonah Chad Charlotte Chandra Quincy Quirin Jacob Jackson Zack Luke Poppy
+Ulrich Upton Ezra Esther Estelle Otis Orla Orson Yvonne Yann Tomke Grace Graham Gracie Shane Shawn""".split()
 
 PLACES = """Bergen Talla Norwood Lindau Ashford Brookfield Millham Easton Weston Harwick Oakdale
 Riverton Stonebridge Greenfield Hillside Marlow Kenford Dunmore Fairview Lakewood Salten Vardo

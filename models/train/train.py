@@ -37,6 +37,8 @@ def parsed():
                         help="length of the stable part, in millions")
     parser.add_argument("--decay", type=float, default=0,
                         help="instead: decay over so many million tokens")
+    parser.add_argument("--rate", type=float, default=1,
+                        help="multiplies the learning rates: a second, smaller decay polishes")
     parser.add_argument("--teacher", type=pathlib.Path, help="a checkpoint of Ember to learn from")
     parser.add_argument("--save-minutes", type=float, default=4)
     parser.add_argument("--seed", type=int, default=1)
@@ -192,7 +194,7 @@ def trained(args, device):
                 batch_size(at.tokens, BATCHES)
             data = corpus.batch(tokenizer, args.seed, at.step, at.tokens, rows, length)
             answers = one_step(model, teacher, opt, data, device, kernels,
-                               factor(done, wanted, args.decay))
+                               args.rate * factor(done, wanted, args.decay))
             at.step, at.tokens = at.step + 1, at.tokens + rows * length
             progress.step(at, answers, length)
             if time.time() - saved_at > args.save_minutes * 60:

@@ -146,6 +146,17 @@ stopped::~stopped() {
 memory_search::memory_search(const needle_finder& finder)
     : finder_(finder), piece_(piece_bytes + finder.longest(), '\0') {}
 
+void memory_search::keep(pid_t pid, uint64_t at, const needle& n, const std::string& place) {
+  traces_.push_back({pid, at, n.form, place});
+  found_.insert(&n);
+}
+
+std::vector<needle> memory_search::needles_found() const {
+  std::vector<needle> all;
+  for (const needle* n : found_) all.push_back(*n);
+  return all;
+}
+
 /// Reads until `end`, or where nothing more can be read.
 void memory_search::from(int fd, uint64_t begin, uint64_t end, pid_t pid,
                          const std::string& place) {
@@ -155,7 +166,7 @@ void memory_search::from(int fd, uint64_t begin, uint64_t end, pid_t pid,
     if (got <= 0) break;
     looked_.bytes += std::min(uint64_t(got), uint64_t{piece_bytes});
     finder_.search({piece_.data(), size_t(got)}, [&](size_t where, const needle& n) {
-      if (where < piece_bytes) traces_.push_back({pid, at + where, n.form, place});
+      if (where < piece_bytes) keep(pid, at + where, n, place);
     });
   }
 }
@@ -191,9 +202,8 @@ void memory_search::pipe(pid_t pid, const fs::path& end, const std::string& name
   ::close(own[0]);
   ::close(own[1]);
   looked_.bytes += have;
-  finder_.search({bytes.data(), have}, [&](size_t where, const needle& n) {
-    traces_.push_back({pid, where, n.form, name});
-  });
+  finder_.search({bytes.data(), have},
+                 [&](size_t where, const needle& n) { keep(pid, where, n, name); });
 }
 
 void memory_search::descriptors(pid_t pid) {

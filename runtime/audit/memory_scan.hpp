@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace lethe::audit {
@@ -78,17 +79,21 @@ class memory_search {
   void file(const std::filesystem::path& file, const std::string& place);
 
   const std::vector<trace_of>& traces() const { return traces_; }
+  /// Those of the needles that have one.
+  std::vector<needle> needles_found() const;
   const searched& looked() const { return looked_; }
 
  private:
   void memory(pid_t pid);
   void descriptors(pid_t pid);
   void pipe(pid_t pid, const std::filesystem::path& end, const std::string& name);
+  void keep(pid_t pid, uint64_t at, const needle& n, const std::string& place);
   void from(int fd, uint64_t begin, uint64_t end, pid_t pid, const std::string& place);
 
   const needle_finder& finder_;
   std::string piece_;
   std::vector<trace_of> traces_;
+  std::unordered_set<const needle*> found_;
   searched looked_;
 };
 

@@ -95,11 +95,11 @@ class filter_program {
     refuse();
 #endif
     for (uint32_t number : never) refuse_call(number);
-    refuse_flag({SYS_prctl, 0, 0}, PR_SET_DUMPABLE);
+    refuse_being_dumpable();
     if (code == new_code::refused) {
       refuse_call(SYS_execve);
       refuse_call(SYS_execveat);
-      for (const auto& call : executable) refuse_flag(call, 0);
+      for (const auto& call : executable) refuse_flag(call);
     }
     put(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   }
@@ -119,11 +119,21 @@ class filter_program {
     jump(BPF_JEQ, number, 0, 1);
     refuse();
   }
-  /// If any bit of call.flag is set in its argument; without a flag: if that equals `value`.
-  void refuse_flag(const flagged_call& call, uint32_t value) {
+  void load_argument(uint32_t n) { load(offsetof(seccomp_data, args) + 8 * n); }  // its lower half
+  void refuse_flag(const flagged_call& call) {
     jump(BPF_JEQ, call.number, 0, 4);
-    load(offsetof(seccomp_data, args) + 8 * call.argument);  // the lower half: flags are there
-    jump(call.flag ? BPF_JSET : BPF_JEQ, call.flag ? call.flag : value, 0, 1);
+    load_argument(call.argument);
+    jump(BPF_JSET, call.flag, 0, 1);
+    refuse();
+    load_number();
+  }
+  /// Children, who inherit this, must be able to say that they are not.
+  void refuse_being_dumpable() {
+    jump(BPF_JEQ, SYS_prctl, 0, 6);
+    load_argument(0);
+    jump(BPF_JEQ, PR_SET_DUMPABLE, 0, 3);
+    load_argument(1);
+    jump(BPF_JEQ, 0, 1, 0);
     refuse();
     load_number();
   }

@@ -19,8 +19,8 @@ TEST(CommandAudit, EveryPromiseStandsAndEveryControlIsFound) {
   EXPECT_TRUE(bool(root["stands"])) << said.out;
   for (auto f : root["findings"].get_array()) {
     EXPECT_EQ(std::string_view(f["verdict"]), "held") << f;
-    if (std::string_view(f["bound"]) != "stated")
-      EXPECT_GT(f["controls"].get_array().size(), 0u) << f;
+    const bool has_controls = f["controls"].get_array().size() > 0;
+    EXPECT_TRUE(has_controls || std::string_view(f["bound"]) == "stated") << f;
   }
   EXPECT_TRUE(read_file(folder / "report/audit.html").starts_with("<!doctype html>"));
 }

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <simdjson.h>
 
+#include <sstream>
+
 #include "runtime/audit/report.hpp"
 
 namespace lethe::audit {
@@ -48,7 +50,9 @@ TEST(Report, TextHasALineForEachThing) {
     EXPECT_NE(text.find(part), text.npos) << part << "\n" << text;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("   ")) EXPECT_LE(line.size(), 60u) << line;
+    if (line.starts_with("   ")) {
+      EXPECT_LE(line.size(), 60u) << line;
+    }
 }
 
 TEST(Report, JsonReadsBack) {

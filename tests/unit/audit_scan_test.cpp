@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <algorithm>
+#include <cstring>
+#include <random>
 #include <set>
 
 #include "runtime/audit/memory_scan.hpp"
@@ -13,34 +15,36 @@
 namespace lethe::audit {
 namespace {
 
-// Not a constant of this program: that would be found in its data.
-std::string drawn_word() {
-  std::string word = "Q";
-  std::ifstream random("/dev/urandom", std::ios::binary);
-  while (word.size() < 16) {
-    const char c = char('a' + (random.get() & 15));
-    word += c;
-  }
-  return word;
+constexpr size_t letters = 16;
+
+/// A word that only who has the number can write: not a constant of this program, nor in a heap
+/// that a child inherits.
+void write_word(uint64_t number, char* to) {
+  to[0] = 'Q';
+  for (size_t i = 1; i < letters; ++i) to[i] = char('a' + (number >> (4 * i) & 15));
 }
 
 /// A process that holds what `what` makes of a word, stopped while it is searched. The word itself
 /// is gone from it.
-std::vector<trace_of> found_in_a_child(void (*what)(std::string word)) {
-  std::string word = drawn_word();
-  const needle_finder finder(forms_of_word(word));
+std::vector<trace_of> found_in_a_child(void (*what)(const char* word)) {
+  std::random_device random;
+  const uint64_t number = uint64_t(random()) << 32 | random();
   int ready[2];
   EXPECT_EQ(::pipe(ready), 0);
   const pid_t child = ::fork();
   if (child == 0) {
+    char word[letters];
+    write_word(number, word);
     what(word);
-    ::explicit_bzero(word.data(), word.size());
-    finder.~needle_finder();  // its needles are the word, too
+    ::explicit_bzero(word, sizeof word);
     (void)!::write(ready[1], "r", 1);
     for (;;) ::pause();
   }
   char byte;
   EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  std::string word(letters, ' ');
+  write_word(number, word.data());
+  const needle_finder finder(forms_of_word(word));
   memory_search search(finder);
   {
     stopped quiet({child});
@@ -67,19 +71,19 @@ std::set<std::string> forms_of(const std::vector<trace_of>& all) {
 
 TEST(MemoryScan, FindsText) {
   const auto found =
-      found_in_a_child([](std::string w) { std::memcpy(fresh_page(MAP_PRIVATE), w.data(), 16); });
+      found_in_a_child([](const char* w) { std::memcpy(fresh_page(MAP_PRIVATE), w, 16); });
   EXPECT_TRUE(forms_of(found).contains("text, its begin")) << text_of(found);
   EXPECT_TRUE(forms_of(found).contains("text, its end")) << text_of(found);
 }
 
 TEST(MemoryScan, FindsHalfOfIt) {
-  const auto found = found_in_a_child(
-      [](std::string w) { std::memcpy(fresh_page(MAP_PRIVATE), w.data() + 8, 8); });
+  const auto found =
+      found_in_a_child([](const char* w) { std::memcpy(fresh_page(MAP_PRIVATE), w + 8, 8); });
   EXPECT_TRUE(forms_of(found).contains("text, its end")) << text_of(found);
 }
 
 TEST(MemoryScan, FindsWideText) {
-  const auto found = found_in_a_child([](std::string w) {
+  const auto found = found_in_a_child([](const char* w) {
     char* page = fresh_page(MAP_PRIVATE);
     for (size_t i = 0; i < 16; ++i) page[2 * i] = w[i];
   });
@@ -88,14 +92,14 @@ TEST(MemoryScan, FindsWideText) {
 
 TEST(MemoryScan, FindsSharedMemory) {
   const auto found =
-      found_in_a_child([](std::string w) { std::memcpy(fresh_page(MAP_SHARED), w.data(), 16); });
+      found_in_a_child([](const char* w) { std::memcpy(fresh_page(MAP_SHARED), w, 16); });
   EXPECT_FALSE(forms_of(found).empty());
 }
 
 TEST(MemoryScan, FindsWhatWaitsInAPipe) {
-  const auto found = found_in_a_child([](std::string w) {
+  const auto found = found_in_a_child([](const char* w) {
     int ends[2];
-    if (::pipe(ends) == 0) (void)!::write(ends[1], w.data(), w.size());
+    if (::pipe(ends) == 0) (void)!::write(ends[1], w, letters);
   });
   ASSERT_FALSE(found.empty());
   EXPECT_TRUE(std::ranges::any_of(found, [](const trace_of& t) {
@@ -104,10 +108,10 @@ TEST(MemoryScan, FindsWhatWaitsInAPipe) {
 }
 
 TEST(MemoryScan, FindsDeletedFilesThatAreOpen) {
-  const auto found = found_in_a_child([](std::string w) {
+  const auto found = found_in_a_child([](const char* w) {
     char name[] = "/tmp/lethe-scan-XXXXXX";
     const int fd = ::mkstemp(name);
-    (void)!::write(fd, w.data(), w.size());
+    (void)!::write(fd, w, letters);
     ::unlink(name);
   });
   EXPECT_TRUE(std::ranges::any_of(found, [](const trace_of& t) {
@@ -134,7 +138,7 @@ TEST(MemoryScan, FindsRunsOfIds) {
 }
 
 TEST(MemoryScan, FindsNothingWhereNothingIs) {
-  const auto found = found_in_a_child([](std::string) {});
+  const auto found = found_in_a_child([](const char*) {});
   EXPECT_TRUE(found.empty()) << text_of(found);
 }
 

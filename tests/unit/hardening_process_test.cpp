@@ -133,6 +133,15 @@ TEST(FilterCalls, RefusesThemAndNothingElse) {
   }
 }
 
+TEST(FilterCalls, AChildCanStillHardenItself) {
+  for (auto code : {new_code::refused, new_code::allowed})
+    EXPECT_EQ(in_a_child([&] {
+                return filter_calls(code) && refuse_dumps() && filter_calls(new_code::refused) ? 0
+                                                                                               : 1;
+              }),
+              0);
+}
+
 TEST(FilterCalls, HoldsForThreadsThatAreThere) {
   EXPECT_EQ(in_a_child([] {
               std::atomic<int> stage = 0, found = 0;
