@@ -58,12 +58,6 @@ std::vector<double> pair_shares(std::span<const double> shares) {
   return both;
 }
 
-/// As a client would that insists on two machines.
-std::vector<uint32_t> distinct_nodes(const roster& nodes) {
-  while (true)
-    if (auto two = draw_nodes(nodes, 2); two[0] != two[1]) return two;
-}
-
 template <class Draw>
 fit fit_of_pairs(const roster& nodes, uint64_t pairs, Draw draw) {
   const auto shares = shares_of(nodes);
@@ -98,6 +92,11 @@ fit fit_of(std::span<const uint64_t> counts, std::span<const double> shares) {
     f.most = std::max(f.most, double(counts[i]) / (double(n) * shares[i]));
   }
   return f;
+}
+
+std::vector<uint32_t> distinct_nodes(const roster& nodes) {
+  while (true)
+    if (auto two = draw_nodes(nodes, 2); two[0] != two[1]) return two;
 }
 
 std::string text_of(const fit& f) {

@@ -35,6 +35,9 @@ struct draw_settings {
 /// One draw for each request. Controls: each node with 1.1 times its share.
 finding measure_draws(const draw_settings& settings = {});
 
+/// Two draws of a client that insists on two machines: none that ships does.
+std::vector<uint32_t> distinct_nodes(const roster& nodes);
+
 struct pair_settings {
   std::vector<uint32_t> capacities = {100, 100, 100, 100};
   uint64_t pairs = 200'000;

@@ -243,6 +243,7 @@ bool small_cluster::serve(http_server& from, http_request& r, outer_answer& out,
     if (on_stalled) on_stalled(r.listener);
     return false;
   }
+  if (what.how == treatment::moved) try_elsewhere(a, r.memory.resource());
   if (auto no = refusal(what.how, a)) return check(bool(out.problem(*no, sealed))), true;
   if (run_nodes(a, what.candidate, r.memory.resource(), out, sealed)) return true;
   return from.cut(r.id), false;
@@ -258,6 +259,8 @@ std::optional<inner_problem> small_cluster::refusal(treatment how, const asked& 
     return inner_problem{429, title, change_word::due, {}, base64url_of(word)};
   };
   switch (how) {
+    case treatment::moved:
+      return inner_problem{400, "the seal does not open", change_word::none};
     case treatment::gone:
       return inner_problem{404, title, change_word::due};
     case treatment::not_ready:
@@ -290,6 +293,14 @@ result<void> small_cluster::run_nodes(const asked& a, uint32_t answers,
     if (auto ok = answer_as(key, a, *opened, out, sealed); !ok) return ok;
   }
   return {};
+}
+
+void small_cluster::try_elsewhere(const asked& a, std::pmr::memory_resource* memory) {
+  const hash32 token = a.sealed.token.hash();
+  for (uint32_t n = 0; n < node_keys_.size(); ++n)
+    if (std::ranges::find(a.from.drawn, n) == a.from.drawn.end() &&
+        open_request(node_keys_[n], a.sealed.message, nodes().epoch, token, memory, chunk_bytes))
+      openings_.push_back({.node = n});
 }
 
 result<void> small_cluster::answer_as(const node_key& key, const asked& a, opened_request& opened,

@@ -28,6 +28,7 @@ enum class treatment : uint8_t {
   full_by_hearsay,   // 429, without a node's word
   full_by_its_word,  // 429, signed by the first candidate, which is in league with the scheduler
   full_by_another,   // 429, signed by a node that was not drawn
+  moved,             // to a node that was not drawn, which tries to open it
   dropped,           // the connection is cut
   stalled,           // no answer, ever
 };
@@ -111,6 +112,7 @@ class small_cluster final : public http_handler {
   std::optional<inner_problem> refusal(treatment how, const asked& a) const;
   result<void> run_nodes(const asked& a, uint32_t answers, std::pmr::memory_resource* memory,
                          outer_answer& out, bytes& sealed);
+  void try_elsewhere(const asked& a, std::pmr::memory_resource* memory);
   result<void> answer_as(const node_key& key, const asked& a, opened_request& opened,
                          outer_answer& out, bytes& sealed) const;
   uint32_t place_of(const hash32& node_id) const;

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "runtime/audit/finding.hpp"
+
+/// What gateway, directory, scheduler and their log can tell one client and not the others.
+namespace lethe::audit {
+
+struct told_lie {
+  std::string lie;
+  std::string said;  // by the client
+  bool refused = false;
+};
+/// Each to a client of its own.
+std::vector<told_lie> tell_lies();
+
+/// Every lie is refused by the shipped client; those that only delay are in measure_steering.
+/// Controls: the same lies where the bound that refuses them is off.
+finding measure_lies();
+
+}  // namespace lethe::audit
