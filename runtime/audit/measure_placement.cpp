@@ -93,7 +93,7 @@ finding equality_line(const placement_settings& s, const placement& p) {
 result<control> both_execute(const placement_settings& s) {
   auto p = place_requests({.capacities = s.capacities,
                            .users = 1,
-                           .talks = 800,
+                           .talks = 400,
                            .turns = 1,
                            .candidates = 2,
                            .all_open = true,
