@@ -19,8 +19,9 @@ std::string text_of(const equality& e) {
 finding line(std::string what, const char* attacks, const placement_settings& s,
              const placement& p) {
   finding out{.promise = "T", .attacks = attacks, .what = std::move(what)};
-  out.measured = fmt::format("{} requests of {} users to nodes of {}: ", p.asked(), p.users,
-                             audit::text_of(std::span<const uint32_t>(s.capacities)));
+  out.measured =
+      fmt::format("{} requests of {} users to nodes of {}, full {:.0f} % of the time: ", p.asked(),
+                  p.users, audit::text_of(std::span<const uint32_t>(s.capacities)), 100 * s.full);
   if (p.failed)
     out.note = fmt::format("{} of {} requests failed: {}", p.failed, p.asked(), p.first_failure);
   return out;
@@ -97,6 +98,7 @@ result<control> both_execute(const placement_settings& s) {
                            .turns = 1,
                            .candidates = 2,
                            .all_open = true,
+                           .full = 0,
                            .threads = s.threads});
   if (!p) return p.why();
   const exposed opened = exposed_in(*p, 1);

@@ -5,12 +5,13 @@
 #include <thread>
 
 #include "runtime/audit/small_client.hpp"
+#include "runtime/log/draw.hpp"
 
 namespace lethe::audit {
 
 namespace {
 
-constexpr size_t tokens_each = 512;
+constexpr size_t tokens_each = 512, spare = 3;  // of three, one is for redraws
 
 /// What a client's application says in one turn, with all that it said before.
 std::string body_of(uint32_t user, uint32_t talk, uint32_t turn) {
@@ -35,7 +36,7 @@ class asking {
       if (!made) return made.why();
       clients_.push_back(*std::move(made));
     }
-    const uint32_t a_round = uint32_t(tokens_each) / s_.turns;
+    const uint32_t a_round = uint32_t(tokens_each - tokens_each / spare) / s_.turns;
     for (uint32_t first = 0; first < s_.talks; first += a_round) {
       if (auto ok = round(first, std::min(first + a_round, s_.talks)); !ok) return ok.why();
       if (s_.tell) s_.tell(double(first) / s_.talks);
@@ -71,6 +72,8 @@ class asking {
       std::lock_guard lock(mutex_);
       if (end)
         ++out_.answered;
+      else if (end.fault == call_fault::busy)
+        ++out_.turned_away;
       else if (++out_.failed == 1)
         out_.first_failure = end.why.text;
     }
@@ -86,6 +89,7 @@ class asking {
 }  // namespace
 
 result<placement> place_requests(const placement_settings& settings) {
+  check(settings.full >= 0 && settings.full <= 0.2);  // the tokens of a round are enough
   check(settings.turns > 0 && settings.turns <= 16 && settings.users > 0 && settings.threads > 0);
   check(uint64_t{settings.talks} * settings.turns <= limits::exposed_bodies_max);
   auto cluster = small_cluster::start({.capacities = settings.capacities,
@@ -93,6 +97,10 @@ result<placement> place_requests(const placement_settings& settings) {
                                        .candidates = settings.candidates,
                                        .all_open = settings.all_open});
   if (!cluster) return cluster.why();
+  (*cluster)->schedule = [full = uint64_t(settings.full * 1e6)](const arrival&) -> decision {
+    if (uniform_below(1'000'000, fill_random) < full) return {treatment::full_by_its_word};
+    return {};
+  };
   return asking(settings, **cluster).run();
 }
 

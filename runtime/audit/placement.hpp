@@ -14,6 +14,7 @@ struct placement_settings {
   uint32_t talks = 10'000, turns = 4;
   uint32_t candidates = 1;
   bool all_open = false;
+  double full = 0.1;     // chance that a node which is asked is full, and says so
   uint32_t threads = 2;  // of each user
   double equal_within = 0.02;
   progress tell = {};
@@ -25,6 +26,7 @@ struct placement {
   uint32_t users = 0, talks = 0, turns = 0;
   std::vector<opening> openings;
   uint64_t answered = 0, failed = 0;
+  uint64_t turned_away = 0;  // every draw was of a full node
   std::string first_failure;
 
   uint64_t asked() const { return uint64_t{users} * talks * turns; }

@@ -20,14 +20,10 @@ small_client::small_client(const small_cluster& cluster, trust_file trust,
 
 result<std::unique_ptr<small_client>> small_client::start(const small_cluster& cluster,
                                                           uint32_t user, size_t tokens) {
-  static std::atomic<uint32_t> number{0};
-  const auto home = cluster.folder() / fmt::format("client-{}", ++number);
-  std::error_code wrong;
-  std::filesystem::create_directories(home, wrong);
   auto http = http_client::start({}, {});
   if (!http) return http.why();
   std::unique_ptr<small_client> made(
-      new small_client(cluster, cluster.trust(user, home), *std::move(http)));
+      new small_client(cluster, cluster.trust(user, cluster.new_home()), *std::move(http)));
   auto view = cluster_view::open(made->trust_, made->channel_);
   if (!view) return view.why();
   made->view_ = *std::move(view);

@@ -104,7 +104,7 @@ result<std::unique_ptr<small_cluster>> small_cluster::start(const small_cluster_
 }
 
 result<void> small_cluster::begin() {
-  auto log = another_log("log", policy_);
+  auto log = another_log(policy_);
   if (!log) return log.why();
   log_ = *std::move(log);
   roster nodes;
@@ -124,9 +124,8 @@ result<void> small_cluster::begin() {
   return {};
 }
 
-result<std::unique_ptr<willing_log>> small_cluster::another_log(const std::string& name,
-                                                                const log_policy& policy) const {
-  auto log = willing_log::create(folder_ / name, log_keys_);
+result<std::unique_ptr<willing_log>> small_cluster::another_log(const log_policy& policy) const {
+  auto log = willing_log::create(new_home(), log_keys_);
   if (!log) return log.why();
   if (auto ok = log_all(**log, policy); !ok) return ok.why();
   return log;
@@ -158,6 +157,13 @@ trust_file small_cluster::trust(uint32_t user, const std::filesystem::path& fold
           .wallet = folder / "wallet",
           .account = folder / "account",
           .policy = {.name = policy_.name, .candidates_max = setup_.candidates}};
+}
+
+std::filesystem::path small_cluster::new_home() const {
+  auto home = folder_ / fmt::format("client-{}", ++homes_);
+  std::error_code wrong;  // whoever opens its first file there is told
+  std::filesystem::create_directories(home, wrong);
+  return home;
 }
 
 std::vector<private_token> small_cluster::sell(size_t tokens) const {

@@ -69,14 +69,13 @@ class small_cluster final : public http_handler {
 
   /// For a client that keeps its files there.
   trust_file trust(uint32_t user, const std::filesystem::path& folder) const;
+  std::filesystem::path new_home() const;  // a folder for one
   std::vector<private_token> sell(size_t tokens) const;
   const roster& nodes() const { return log_->nodes(); }
-  const scratch_folder& folder() const { return folder_; }
   const log_policy& policy() const { return policy_; }
 
   /// What a lie is made of: a log with the same keys, gateway and issuer, and no roster yet.
-  result<std::unique_ptr<willing_log>> another_log(const std::string& name,
-                                                   const log_policy& policy) const;
+  result<std::unique_ptr<willing_log>> another_log(const log_policy& policy) const;
   void sign(roster_leaf& leaf) const;  // by its node's identity
 
   // Set between calls of clients:
@@ -126,6 +125,7 @@ class small_cluster final : public http_handler {
   std::vector<signing_key> identities_;  // in the order of the roster, as are:
   std::vector<node_key> node_keys_;
   std::unique_ptr<willing_log> log_;
+  mutable std::atomic<uint32_t> homes_ = 0;
   std::mutex mutex_;  // of what follows
   ohttp_keys keys_, other_keys_;
   std::vector<opening> openings_;

@@ -1,6 +1,8 @@
 // Where the requests of real clients land: small runs of what an audit measures, with its controls.
 #include "runtime/audit/placement.hpp"
 
+#include <cmath>
+
 #include "runtime/audit/steering.hpp"
 #include "tests/unit/audit_stands.hpp"
 
@@ -22,8 +24,8 @@ TEST(AuditPlacement, OfRealClientsIsByCapacityAlikeAndNoMoreThanItsDraws) {
 }
 
 TEST(AuditPlacement, FollowsUnequalCapacities) {
-  const auto p =
-      place_requests({.capacities = {50, 100, 250}, .users = 1, .talks = 300, .turns = 1});
+  const auto p = place_requests(
+      {.capacities = {50, 100, 250}, .users = 1, .talks = 300, .turns = 1, .full = 0});
   ASSERT_TRUE(p) << p.why().text;
   EXPECT_EQ(p->answered, 300u);
   EXPECT_EQ(p->failed, 0u) << p->first_failure;
@@ -33,8 +35,8 @@ TEST(AuditPlacement, FollowsUnequalCapacities) {
 }
 
 TEST(AuditPlacement, CountsWhoOpenedNotWhoAnswered) {
-  const auto p =
-      place_requests({.users = 1, .talks = 50, .turns = 2, .candidates = 2, .all_open = true});
+  const auto p = place_requests(
+      {.users = 1, .talks = 50, .turns = 2, .candidates = 2, .all_open = true, .full = 0});
   ASSERT_TRUE(p) << p.why().text;
   EXPECT_EQ(p->answered, 100u) << p->first_failure;
   EXPECT_EQ(p->openings.size(), 200u);
