@@ -81,7 +81,7 @@ class stage {
  private:
   small_client* client() {
     if (client_ || !trouble_.empty()) return trouble_.empty() ? client_.get() : nullptr;
-    auto made = small_client::start(cluster, 0, 4);
+    auto made = small_client::start(cluster, 0, cluster.sell(1));
     if (!made) return goes_wrong(made.why()), nullptr;
     client_ = *std::move(made);
     return client_.get();

@@ -11,7 +11,7 @@ namespace lethe::audit {
 
 namespace {
 
-constexpr size_t tokens_each = 512, spare = 3;  // of three, one is for redraws
+constexpr size_t tokens_each = 256, spare = 3;  // of three, one is for redraws
 
 /// What a client's application says in one turn, with all that it said before.
 std::string body_of(uint32_t user, uint32_t talk, uint32_t turn) {
@@ -31,8 +31,9 @@ class asking {
   }
 
   result<placement> run() {
+    const auto tokens = cluster_.sell(tokens_each);
     for (uint32_t u = 0; u < s_.users; ++u) {
-      auto made = small_client::start(cluster_, u, tokens_each);
+      auto made = small_client::start(cluster_, u, tokens);
       if (!made) return made.why();
       clients_.push_back(*std::move(made));
     }

@@ -118,7 +118,7 @@ std::string uneven_bit(const std::vector<const std::string*>& a,
 
 /// One user's requests: some in each bucket, of lengths that differ.
 result<views> requests_of(small_cluster& cluster, uint32_t number, bool wordy, uint32_t before) {
-  auto client = small_client::start(cluster, 0, 2 * number + before);
+  auto client = small_client::start(cluster, 0, cluster.sell(2 * number + before));
   if (!client) return client.why();
   auto ask = [&](size_t words) -> result<void> {
     const auto end = (*client)->ask(fmt::format(R"({{"said":"{}"}})", std::string(words, 'w')));
@@ -145,7 +145,7 @@ struct oddity {
   std::string header;  // a field of its own
 };
 result<views> odd_request(small_cluster& cluster, const oddity& odd) {
-  auto client = small_client::start(cluster, 0, 0);
+  auto client = small_client::start(cluster, 0, {});
   if (!client) return client.why();
   auto state = (*client)->state();
   if (!state) return state.end.why;

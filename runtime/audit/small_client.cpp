@@ -12,22 +12,23 @@ struct no_ears final : inner_sink {
 }  // namespace
 
 small_client::small_client(const small_cluster& cluster, trust_file trust,
-                           std::unique_ptr<http_client> http)
+                           std::vector<private_token> tokens, std::unique_ptr<http_client> http)
     : cluster_(cluster),
       trust_(std::move(trust)),
+      tokens_(std::move(tokens)),
       http_(std::move(http)),
       channel_(*http_, trust_.relays, trust_.origin) {}
 
 result<std::unique_ptr<small_client>> small_client::start(const small_cluster& cluster,
-                                                          uint32_t user, size_t tokens) {
+                                                          uint32_t user,
+                                                          std::vector<private_token> tokens) {
   auto http = http_client::start({}, {});
   if (!http) return http.why();
-  std::unique_ptr<small_client> made(
-      new small_client(cluster, cluster.trust(user, cluster.new_home()), *std::move(http)));
+  std::unique_ptr<small_client> made(new small_client(
+      cluster, cluster.trust(user, cluster.new_home()), std::move(tokens), *std::move(http)));
   auto view = cluster_view::open(made->trust_, made->channel_);
   if (!view) return view.why();
   made->view_ = *std::move(view);
-  made->sold_ = cluster.sell(tokens);
   if (auto ok = made->refill(); !ok) return ok.why();
   return made;
 }
@@ -40,7 +41,7 @@ result<void> small_client::refill() {
   auto opened = wallet::open(trust_.wallet);
   if (!opened) return opened.why();
   wallet_ = *std::move(opened);
-  return sold_.empty() ? result<void>() : wallet_->add(sold_);
+  return tokens_.empty() ? result<void>() : wallet_->add(tokens_);
 }
 
 private_answer small_client::ask_as_new(std::string_view body, std::stop_token stop) {

@@ -5,12 +5,12 @@
 
 namespace lethe::audit {
 
-/// The shipped client of one user, with files of its own. Its tokens come for nothing, and come
-/// again: what is measured is where its requests go.
+/// The shipped client of one user, with files of its own. Its tokens come again, and others may
+/// have the same: what is measured is where its requests go.
 class small_client {
  public:
   static result<std::unique_ptr<small_client>> start(const small_cluster& cluster, uint32_t user,
-                                                     size_t tokens);
+                                                     std::vector<private_token> tokens);
 
   /// Reads log and roster anew.
   call_end look() { return view_->refresh(cluster_.now_s).end; }
@@ -28,13 +28,14 @@ class small_client {
   call_result<std::shared_ptr<const cluster_state>> state() { return view_->at(cluster_.now_s); }
 
  private:
-  small_client(const small_cluster& cluster, trust_file trust, std::unique_ptr<http_client> http);
+  small_client(const small_cluster& cluster, trust_file trust, std::vector<private_token> tokens,
+               std::unique_ptr<http_client> http);
   private_answer ask_with(exposure_budget& exposure, std::string_view body, std::stop_token stop,
                           const call_observer& seen);
 
   const small_cluster& cluster_;
   const trust_file trust_;
-  std::vector<private_token> sold_;
+  const std::vector<private_token> tokens_;
   std::unique_ptr<http_client> http_;
   oblivious_channel channel_;
   std::unique_ptr<cluster_view> view_;

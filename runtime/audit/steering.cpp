@@ -12,8 +12,8 @@ namespace lethe::audit {
 namespace {
 
 constexpr uint32_t redraws = 2, wanted = 0, victims = 2;
-constexpr size_t tokens_each = 512;
-constexpr uint32_t asks_max = 8, refill_every = 16;  // 16 bodies, asked 8 times, drawn 3 times: 384
+constexpr uint32_t asks_max = 8, refill_every = 4;  // bodies
+constexpr size_t tokens_each = refill_every * asks_max * (1 + redraws);
 constexpr uint32_t control_bodies = 100;
 constexpr double coarse_bias = 1.25;
 
@@ -42,8 +42,9 @@ class victim {
   }
 
   result<std::string> run() {
+    const auto tokens = cluster_.sell(tokens_each);
     for (uint32_t u = 0; u < victims; ++u) {
-      auto made = small_client::start(cluster_, u, tokens_each);
+      auto made = small_client::start(cluster_, u, tokens);
       if (!made) return made.why();
       clients_.push_back(*std::move(made));
     }
