@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/audit/placement.hpp"
 #include "runtime/log/draw.hpp"
@@ -68,12 +69,25 @@ finding placement_of(const placement_settings& s, const placement& p) {
   return out;
 }
 
+/// So that 99 % intervals of users who are alike are inside all but surely: 2.58 standard
+/// deviations for the interval, 4 for where its middle may lie.
+uint64_t requests_needed(const placement& p, double within) {
+  double most = 0;  // the variance of one request's difference
+  for (double share : p.shares) most = std::max(most, 2 * share * (1 - share));
+  return uint64_t(std::ceil(most * std::pow((2.58 + 4) / within, 2)));
+}
+
 finding equality_line(const placement_settings& s, const placement& p) {
   finding out = line("every user's requests land alike, whoever asks", "A4", s, p);
   const equality e = equality_of(p);
   out.measured += text_of(e);
   out.bound = fmt::format("p at least {:g}, and all intervals inside +-{}", alpha, s.equal_within);
   say(out, p, e.good(s.equal_within));
+  const uint64_t each = uint64_t{p.talks} * p.turns, needed = requests_needed(p, s.equal_within);
+  if (out.said == verdict::broken && e.homogeneous.p >= alpha && each < needed) {
+    out.said = verdict::not_measured;
+    out.note = fmt::format("too few: such intervals need {} requests of each user", needed);
+  }
   const equality c = equality_of(steered(p, std::max(2u, p.users), false));
   out.controls = {{"equality: user 0 is steered, 1.1 times to one node",
                    fmt::format("{} of {} requests each", text_of(c), control_requests),
