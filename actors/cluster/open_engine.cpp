@@ -4,6 +4,7 @@
 
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/config/shape_of.hpp"
+#include "runtime/trace/allowed_types.hpp"
 
 namespace lethe {
 
@@ -37,20 +38,6 @@ trace_mode mode_of(schema::TraceMode m) {
   return trace_mode::allowed;
 }
 
-/// What says nothing of a single token: not pieces of answers, nor the credit for them.
-std::vector<uint64_t> allowed_types() {
-  return {capnp::typeId<schema::Place>(),       capnp::typeId<schema::Placed>(),
-          capnp::typeId<schema::Submit>(),      capnp::typeId<schema::Cancel>(),
-          capnp::typeId<schema::Release>(),     capnp::typeId<schema::Lost>(),
-          capnp::typeId<schema::EngineState>(), capnp::typeId<schema::Adopted>(),
-          capnp::typeId<schema::Drain>(),       capnp::typeId<schema::Join>(),
-          capnp::typeId<schema::Joined>(),      capnp::typeId<schema::StartEngine>(),
-          capnp::typeId<schema::KillEngine>(),  capnp::typeId<schema::EngineEnded>(),
-          capnp::typeId<schema::Leave>(),       capnp::typeId<schema::TokenKeys>(),
-          capnp::typeId<schema::BeginEpoch>(),  capnp::typeId<schema::NodeKey>(),
-          capnp::typeId<schema::Publish>()};
-}
-
 }  // namespace
 
 hash32 program_digest() {
@@ -81,8 +68,9 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec,
 }
 
 tracer_config trace_config_of(schema::Trace::Reader t) {
-  return {
-      .mode = mode_of(t.getMode()), .records = t.getRecords(), .allowed_types = allowed_types()};
+  return {.mode = mode_of(t.getMode()),
+          .records = t.getRecords(),
+          .allowed_types = allowed_message_types()};
 }
 
 engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<engine_opener> opener,

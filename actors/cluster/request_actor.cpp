@@ -2,6 +2,7 @@
 
 #include "runtime/base/wipe_stack.hpp"
 #include "runtime/cluster/measures.hpp"
+#include "runtime/serve/answer_ticks.hpp"
 
 namespace lethe {
 
@@ -112,11 +113,8 @@ void request_state::stir() {
   send_pieces();
 }
 
-/// Multiples of it by the wall clock, the same for all requests of all nodes, and one that came
-/// late is left out: when a piece leaves tells nothing of what is in it, nor when its request came.
 void request_state::wait_for_tick() {
-  const auto now = std::max(self_->clock().now(), due_);
-  due_ = now - (now - desk_.ticks_from) % tick_ + tick_;
+  due_ = next_tick(desk_.ticks_from, std::max(self_->clock().now(), due_), tick_);
   self_->scheduled_send(request_actor(self_), due_, tick::value);
 }
 

@@ -127,7 +127,8 @@ result<std::unique_ptr<engine>> engine::start(const model_weights& weights,
                       .depth = depth,
                       .running_max = c.running,
                       .queue_max = c.queue,
-                      .context_max = c.context};
+                      .context_max = c.context,
+                      .kept_pages = c.keeps_prefixes ? g.pages / 2 : 0};
   auto planner = make_planner(plan);
   if (!planner) return planner.why();
   auto buffers = step_buffers::make(depth, g.step_tokens, g.logit_rows, weights.shape.vocab);

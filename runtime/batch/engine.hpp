@@ -28,6 +28,7 @@ struct engine_config {
   uint32_t running = 64;        // sequences at once
   uint32_t queue = 1024;        // requests that may wait
   uint32_t default_max_tokens = 256;
+  bool keeps_prefixes = false;  // up to half of the pages, for other requests: lab only
   step_watcher* watch = nullptr;
 };
 

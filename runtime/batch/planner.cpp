@@ -26,6 +26,25 @@ void share_prompt_pages(planner_state& state, const sequence& first, sequence& o
   }
 }
 
+/// Pages of the prompt that need not be computed: its last token always is.
+uint32_t reused_pages(const planner_state& state, const request_ask& ask) {
+  if (ask.prefix_keys.empty() || ask.prompt_logits) return 0;
+  uint32_t most = (ask.prompt_tokens - 1) / state.config.page_tokens;
+  return count_kept(state.kept, ask.prefix_keys, most);
+}
+
+void take_prompt_pages(planner_state& state, const request_ask& ask, uint32_t shared,
+                       sequence& first) {
+  uint32_t reused = reused_pages(state, ask);
+  for (uint32_t i = 0; i < reused; ++i) {
+    uint32_t page = state.kept.pages.at(ask.prefix_keys[i]);
+    share_page(state.pool, page);
+    first.pages.push_back(page);
+  }
+  for (uint32_t i = reused; i < shared; ++i) first.pages.push_back(take_page(state.pool));
+  first.position = reused * state.config.page_tokens;
+}
+
 void take_sequences(planner_state& state, planned_request& request) {
   const request_ask& ask = request.ask;
   uint32_t shared = ask.prompt_tokens / state.config.page_tokens;
@@ -37,7 +56,7 @@ void take_sequences(planner_state& state, planned_request& request) {
     uint32_t own = own_pages(ask, state.config.page_tokens, choice);
     s.pages.reserve(shared + own);
     if (choice == 0)
-      for (uint32_t i = 0; i < shared; ++i) s.pages.push_back(take_page(state.pool));
+      take_prompt_pages(state, ask, shared, s);
     else
       share_prompt_pages(state, state.sequences[request.sequences[0]], s, shared);
     for (uint32_t i = 0; i < own; ++i) s.pages.push_back(take_page(state.pool));
@@ -52,7 +71,10 @@ void take_sequences(planner_state& state, planned_request& request) {
 void admit(planner_state& state) {
   while (!state.queue.empty()) {
     planned_request& head = state.requests.at(state.queue.front());
-    if (pages_reserved_for(head.ask, state.config.page_tokens) > state.pool.free.size()) return;
+    uint64_t pages = pages_reserved_for(head.ask, state.config.page_tokens);
+    pages -= reused_pages(state, head.ask);
+    if (pages > state.pool.free.size())
+      return make_room(state.kept, state.pool, pages, state.wipes);
     if (head.ask.choices > state.free_sequences.size()) return;
     state.queue.pop_front();
     take_sequences(state, head);
@@ -140,9 +162,18 @@ void end_request(planner_state& state, planned_request& request) {
   (ran ? state.ends : state.gone).push_back(request.ask.request);
 }
 
+/// As much of its prompt as was stored.
+void keep_prompt(planner_state& state, const sequence& s) {
+  const request_ask& ask = state.requests.at(s.request).ask;
+  if (s.choice > 0) return;
+  uint32_t pages = std::min(s.position, ask.prompt_tokens) / state.config.page_tokens;
+  keep_pages(state.kept, state.pool, ask.prefix_keys, std::span(s.pages).first(pages), state.wipes);
+}
+
 /// The sequence has ended and no plan in flight reads or writes its pages.
 void release(planner_state& state, sequence& s) {
   check(s.phase == sequence_phase::ended && !s.in_flight);
+  if (state.config.kept_pages > 0) keep_prompt(state, s);
   for (uint32_t page : s.pages) drop_and_retire(state, page);
   if (s.fork) drop_and_retire(state, s.fork->from);
   s.pages.clear();
@@ -230,22 +261,6 @@ void complete_entry(planner_state& state, const plan_entry& e, std::vector<step_
     complete_decode(state, e, out);
 }
 
-void add_tokens_stored(const planner_state& state, const planned_request& request,
-                       planner_load& load) {
-  uint32_t shared_max = request.ask.prompt_tokens / state.config.page_tokens;
-  shared_max *= state.config.page_tokens;
-  uint32_t shared = 0;
-  for (uint32_t index : request.sequences) {
-    const sequence& s = state.sequences[index];
-    if (s.pages.empty()) continue;
-    // A choice that has not copied the prompt's last page yet holds the shared pages only.
-    uint32_t tokens = s.fork ? shared_max : s.position;
-    shared = std::max(shared, std::min(tokens, shared_max));
-    load.tokens_stored += tokens - std::min(tokens, shared_max);
-  }
-  load.tokens_stored += shared;
-}
-
 }  // namespace
 
 result<planner_state> make_planner(const planner_config& c) {
@@ -262,7 +277,8 @@ result<planner_state> make_planner(const planner_config& c) {
     return fail("running sequences: {}; 1 to {} are possible", c.running_max, limits::running_max);
   if (c.context_max > limits::context_max)
     return fail("context: {} tokens; at most {} are possible", c.context_max, limits::context_max);
-  planner_state state{.config = c, .pool = make_page_pool(c.pages)};
+  planner_state state{
+      .config = c, .pool = make_page_pool(c.pages), .kept = make_kept_prefixes(c.kept_pages)};
   state.sequences.resize(c.running_max);
   for (uint32_t index = c.running_max; index-- > 0;) state.free_sequences.push_back(index);
   return state;
@@ -363,18 +379,6 @@ bool cancel(planner_state& state, uint64_t request) {
 std::vector<uint64_t> take_gone(planner_state& state) {
   for (uint64_t request : state.gone) state.requests.erase(request);
   return std::exchange(state.gone, {});
-}
-
-planner_load load_of(const planner_state& state) {
-  planner_load load{.pages_total = state.pool.total(),
-                    .pages_reserved = state.pool.used,
-                    .pages_holding = state.pool.holding,
-                    .pages_retiring = state.pool.retiring,
-                    .pages_free = uint32_t(state.pool.free.size()),
-                    .queued = uint32_t(state.queue.size()),
-                    .running = state.running};
-  for (const auto& [id, request] : state.requests) add_tokens_stored(state, request, load);
-  return load;
 }
 
 }  // namespace lethe

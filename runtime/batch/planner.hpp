@@ -9,7 +9,7 @@
 #include "parallel/step_plan.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/base/result.hpp"
-#include "runtime/batch/pages.hpp"
+#include "runtime/batch/kept_prefixes.hpp"
 
 namespace lethe {
 
@@ -24,15 +24,17 @@ struct planner_config {
   uint32_t running_max = limits::running_max;  // sequences
   uint32_t queue_max = 1024;                   // requests
   uint32_t context_max = limits::context_max;  // prompt + max_tokens of a sequence
+  uint32_t kept_pages = 0;                     // of prompts that ended: lab only
 };
 
 /// What a request wants, without content.
 struct request_ask {
   uint64_t request = 0;
-  uint32_t prompt_tokens = 0;  // >= 1
-  uint32_t max_tokens = 0;     // >= 1
-  uint32_t choices = 1;        // n
-  bool prompt_logits = false;  // a row for every prompt token
+  uint32_t prompt_tokens = 0;                // >= 1
+  uint32_t max_tokens = 0;                   // >= 1
+  uint32_t choices = 1;                      // n
+  bool prompt_logits = false;                // a row for every prompt token
+  std::vector<prefix_key> prefix_keys = {};  // where prompts are kept
 };
 
 /// waiting: a choice whose request's first choice still prefills the prompt.
@@ -71,6 +73,7 @@ struct step_result {
 struct planner_state {
   planner_config config;
   page_pool pool;
+  kept_prefixes kept;
   std::deque<uint64_t> queue;
   std::unordered_map<uint64_t, planned_request> requests;
   std::vector<sequence> sequences;

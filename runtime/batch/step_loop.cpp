@@ -76,8 +76,11 @@ void step_loop::admit(const letter& l) {
     mark_ended(r, finish_reason::failed);
     return forget(l.id);
   }
+  auto ask = ask_of(r, l.id);
+  if (planner_.config.kept_pages > 0)
+    ask.prefix_keys = keys_of(planner_.kept, r.prompt(), planner_.config.page_tokens);
   // submit() let in only what fits, as many as the queue holds.
-  auto queued = enqueue(planner_, ask_of(r, l.id));
+  auto queued = enqueue(planner_, ask);
   check(bool(queued));
 }
 
