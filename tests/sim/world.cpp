@@ -26,7 +26,7 @@ void world::begin() {
   hosts_max_ = uint32_t(chance.between(1, 4));
   page_tokens_ = uint32_t(1) << chance.between(2, 4);
   running_max_ = uint32_t(chance.between(4, 8));
-  queue_max_ = uint32_t(chance.between(4, 24));
+  queue_max_ = uint32_t(chance.between(0, 16));
   size_ = {.pages = uint32_t(context_ / 2 + chance.between(0, 24)),
            .depth = uint32_t(chance.between(1, 3))};
   auto config = draw_config(true);

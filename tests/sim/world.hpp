@@ -79,7 +79,7 @@ class world {
   std::vector<held_back> held_;
   std::list<host> hosts_;
   engine_size size_;
-  uint32_t context_ = 96, hosts_max_ = 0, page_tokens_ = 8, running_max_ = 4, queue_max_ = 12,
+  uint32_t context_ = 96, hosts_max_ = 0, page_tokens_ = 8, running_max_ = 4, queue_max_ = 8,
            queued_max_ = 4;
   run_report report_;
 };

@@ -27,8 +27,8 @@ cluster_config world::draw_config(bool first) {
   toml += fmt::format("[engines]\ncount = {}\nthreads = 1\nplacement = \"{}\"\n",
                       chance.between(1, 3), first || chance.once_in(2) ? "spread" : "packed");
   std::string scaled = chance.once_in(2) ? draw_scaling() : "";
-  uint64_t queue = first ? queue_max_ : chance.between(4, 24);
-  if (!scaled.empty()) queue = running_max_ + queued_max_ + chance.between(2, 8);
+  uint64_t queue = first ? queue_max_ : chance.between(0, 16);
+  if (!scaled.empty()) queue = queued_max_ + chance.between(2, 8);
   toml += fmt::format(
       "[batching]\npage_tokens = {}\nstep_tokens = {}\nchunk_tokens = {}\nrunning = {}\nqueue = "
       "{}\n",
