@@ -213,6 +213,8 @@ int serve(const checked_config& checked, const std::string& host, detached_start
   if (!node) return refuse(node.why().text);
   watcher watch(**node, host, waits);
   tell_listeners((*node)->listeners(), watch.view());
+  if (auto note = shared_cores(checked.layout, host, machine::here()))
+    watch.view().line("note: {}", *note);
   watch.run(signals);
   auto broken = (*node)->broken();
   if (!broken) {
