@@ -89,17 +89,6 @@ TEST(FullDisk, AnAnswerThatNobodyCouldReadIsAnError) {
   }
 }
 
-uint16_t free_port() {
-  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at{
-      .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
-  socklen_t size = sizeof at;
-  (void)!::bind(fd, reinterpret_cast<sockaddr*>(&at), size);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size);
-  ::close(fd);
-  return ntohs(at.sin_port);
-}
-
 TEST(FullDisk, ServingGoesOnWhenTheLogCannotBeWritten) {
   scratch_folder folder;
   std::filesystem::create_directory(folder / "here");
