@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/base/limits.hpp"
 #include "runtime/trace/trace_stats.hpp"
 #include "schemas/messages.capnp.h"
 
@@ -45,11 +46,28 @@ std::vector<awaited> engine_of(const timeline& t, const traced_request& r) {
   return silent_engines(t);
 }
 
+bool answered(const timeline& t, const awaited& who) {
+  return who.process != nowhere && t.from.processes[who.process].answered();
+}
+
+/// A client has as many pieces as may be sent before it takes any.
+bool takes_no_more(const timeline& t, const traced_request& r) {
+  constexpr uint32_t credit_least = limits::answer_window / 4;
+  uint32_t sent = 0, credited = 0;
+  for (uint32_t i : r.events) {
+    sent += t.events[i].type == capnp::typeId<schema::Answer>();
+    credited += t.events[i].type == capnp::typeId<schema::Credit>() ? credit_least : 0;
+  }
+  return sent >= credited + limits::answer_window;
+}
+
 /// Whoever took the last message has it, unless that only passed it on or waits for the next.
 std::vector<awaited> awaited_after(const timeline& t, const traced_request& r,
                                    const traced_event& last) {
-  if (last.type == capnp::typeId<schema::Answer>())
-    return {located(t, last.sender, last.sender_process)};
+  if (last.type == capnp::typeId<schema::Answer>()) {
+    auto sender = located(t, last.sender, last.sender_process);
+    if (!answered(t, sender) || !takes_no_more(t, r)) return {sender};
+  }
   bool passed_on =
       last.type == capnp::typeId<schema::Submit>() || last.type == capnp::typeId<schema::Cancel>();
   if (passed_on && last.receiver.kind == actor_kind::scheduler) return engine_of(t, r);

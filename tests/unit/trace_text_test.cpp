@@ -1,6 +1,7 @@
 // What the operator reads.
 #include <gtest/gtest.h>
 
+#include "runtime/base/limits.hpp"
 #include "runtime/trace/trace_text.hpp"
 #include "trace_story.hpp"
 
@@ -129,6 +130,21 @@ TEST(TraceText, StuckNamesWhoIsSilentAndNotWhoPassedTheMessageOn) {
   w.s.take(w.s.send<schema::Answer>(1, w.request, 20 * ms), w.face, 20 * ms + 50 * us);
   text = stuck_behind_a_silent_process(w);
   EXPECT_TRUE(says(text, "face@a took Answer; waits for request 2" + silent)) << text;
+}
+
+TEST(TraceText, StuckNamesAFaceWhoseClientTakesNoMore) {
+  two_hosts w;
+  w.begin(1, 0);
+  auto answers = [&w, at = ms](uint32_t n) mutable {
+    for (; n > 0; --n, at += ms)
+      w.s.take(w.s.send<schema::Answer>(1, w.request, at), w.face, at + 50 * us);
+    return stuck_text(make_timeline(w.s.gather(2000 * ms)), 0);
+  };
+  const char *request = "waits for request 2@b\n", *face = "waits for face@a\n";
+  EXPECT_TRUE(says(answers(limits::answer_window - 1), request));
+  EXPECT_TRUE(says(answers(1), face));
+  w.s.take(w.s.send<schema::Credit>(1, w.face, 100 * ms), w.request, 100 * ms + 50 * us);
+  EXPECT_TRUE(says(answers(0), request)) << "it may go on";
 }
 
 TEST(TraceText, StuckTellsOfAMessageThatNoEngineHasTaken) {
