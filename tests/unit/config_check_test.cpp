@@ -181,7 +181,7 @@ TEST(ConfigCheck, KeysOfClientsAreThereWhereTheFileIsForThisMachine) {
   EXPECT_TRUE(check(keys(tiny + "/config.json")).good());
   refuses(keys(tiny), {"listen.api_keys: ", "tiny"});
   refuses(keys("/dev/null"), {"listen.api_keys: "});
-  refuses(keys("nowhere"), {"c.toml:5: listen.api_keys: ", "nowhere"});
+  refuses(keys("nowhere"), {"c.toml:6: listen.api_keys: ", "nowhere"});
   auto c = check(keys("nowhere", host));
   EXPECT_TRUE(c.good()) << problems(c);
   ASSERT_EQ(c.layout.notes.size(), 1u);

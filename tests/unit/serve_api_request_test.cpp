@@ -124,7 +124,8 @@ TEST_F(ApiRequest, NoStopEndsItBeforeItsLeastTokens) {
   auto later = ended(a + R"(,"stop_token_ids":[64],"min_tokens":3)");
   EXPECT_NE(later.find(", 3, stop"), later.npos) << later;
   // In a form that may end anywhere, token 70 ends it.
-  const std::string form = R"(,"logit_bias":{"70":100},"stop_token_ids":[70],"guided_regex":"a*")";
+  const std::string form =
+      R"(,"logit_bias":{"70":100,"64":50},"stop_token_ids":[70],"guided_regex":"a*")";
   EXPECT_EQ(ended(form), ", 0, stop");
   EXPECT_EQ(ended(form + R"(,"min_tokens":3)"), "aaa, 3, stop");
 }
