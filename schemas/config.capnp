@@ -79,7 +79,7 @@ struct Batching {
   stepTokens @1 :UInt32 = 512 $least(1) $most(65536) $help("tokens of all requests in a step");
   chunkTokens @2 :UInt32 = 256 $least(1) $most(65536) $help("prompt tokens of one request in a step");
   running @3 :UInt16 = 64 $least(1) $most(4096) $help("sequences at once in an engine");
-  queue @4 :UInt32 = 1024 $least(1) $most(1048576) $help("requests that may wait for one engine");
+  queue @4 :UInt32 = 1024 $most(1048576) $help("requests that may wait for one engine beyond `running`; 0: none waits");
   defaultMaxTokens @5 :UInt32 = 256 $least(1) $most(16777216) $help("for a request that names no limit");
   kvMemory @6 :UInt64 $bytes $help("keys and values of one rank; 0: what one longest request needs, at least 256 MiB");
   kv @7 :KvType = f32 $help("keys and values as f32, bf16 or int8");

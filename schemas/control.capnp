@@ -50,6 +50,7 @@ struct Status {
   scaling @10 :ScalingStatus;
   measures @11 :Messages.Measures;
   services @12 :List(Messages.ServiceState);
+  silentAfterMs @13 :UInt32;  # an engine that holds requests and says nothing for so long doesn't count as ready
 }
 
 struct ScalingStatus {

@@ -174,6 +174,7 @@ struct EngineLoad {
   requests @10 :UInt32;      # between submit and release
   residentBytes @11 :UInt64;  # outside the lab rounded up
   stalledMs @12 :UInt32;     # requests run, and no step has ended for so long
+  silentMs @13 :UInt32;      # by the scheduler's clock: it holds requests here, and has heard nothing for so long
 }
 
 # --- rosters -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include "actors/cli/commands.hpp"
 #include "actors/cli/config_picture.hpp"
+#include "runtime/cluster/cluster_plan.hpp"
 #include "runtime/config/check_config.hpp"
 #include "runtime/config/reference.hpp"
 
@@ -20,6 +21,9 @@ int check(const std::string& file) {
     return 1;
   }
   print_cluster(checked);
+  if (checked.is_service()) return 0;
+  if (auto plan = cluster_plan::make(checked.config.get(), machine::here()); !plan)
+    fmt::print("note: a good plan, but `lethe up` refuses it: {}\n", plan.why().text);
   return 0;
 }
 

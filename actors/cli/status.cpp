@@ -28,6 +28,9 @@ std::string note_of(schema::EngineStatus::Reader e) {
                        bytes_text(state.getTotal()));
   else if (state.getPhase() != schema::Phase::READY)
     note = state.getReason().cStr();
+  if (uint32_t silent = e.getLoad().getSilentMs(); silent >= 1000)
+    note += fmt::format("{}has requests and says nothing for {} s", note.empty() ? "" : "; ",
+                        silent / 1000);
   if (e.getRetryMs() > 0) note += fmt::format(" (again in {} ms)", e.getRetryMs());
   if (e.getRestarts() > 0)
     note += fmt::format("{}restarted {} times", note.empty() ? "" : "; ", e.getRestarts());

@@ -248,6 +248,7 @@ int serve(const checked_config& checked, const std::string& host, detached_start
     if (hardens) close_process(new_programs, view);
   });
   tell_listeners((*node)->listeners(), view);
+  if (auto note = shared_cores(checked.layout, host, machine::here())) view.line("note: {}", *note);
   watch.run(signals);
   auto broken = (*node)->broken();
   if (!broken) {

@@ -8,7 +8,7 @@
 #include "actors/cluster/scheduler.hpp"
 #include "actors/cluster/thread_house.hpp"
 #include "actors/cluster/tls_peers.hpp"
-#include "runtime/base/mapped_file.hpp"
+#include "runtime/config/api_keys.hpp"
 
 #include <future>
 
@@ -49,29 +49,6 @@ cluster_config absolute(const cluster_config& from) {
   auto path = std::filesystem::absolute(from.resolve(from.get().getModel().getPath().cStr()));
   c.edit().getModel().setPath(path.lexically_normal().string());
   return c;
-}
-
-std::string_view without_blanks(std::string_view line) {
-  constexpr std::string_view blanks = " \t\r";
-  line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
-  return line.substr(0, line.find_last_not_of(blanks) + 1);
-}
-
-/// One a line; lines that begin with # are comments.
-result<std::vector<std::string>> read_keys(const cluster_config& config) {
-  std::string file = config.get().getListen().getApiKeys();
-  std::vector<std::string> keys;
-  if (file.empty()) return keys;
-  auto text = read_text(config.resolve(file), size_t{1} << 20);
-  if (!text) return text.why();
-  for (size_t at = 0; at < text->size();) {
-    size_t end = std::min(text->find('\n', at), text->size());
-    auto line = without_blanks(std::string_view(*text).substr(at, end - at));
-    if (!line.empty() && line.front() != '#') keys.emplace_back(line);
-    at = end + 1;
-  }
-  if (keys.empty()) return fail("{}: holds no key; one a line is expected", file);
-  return keys;
 }
 
 /// A leader hears its hosts, the others their leader.
@@ -252,7 +229,7 @@ result<void> cluster_node::begin_face(const checked_config& config) {
                    .trace = trace_.get()};
   if (listen.getMetrics().size() > 0) where.push_back({"metrics", listen.getMetrics()});
   if (where.empty()) return {};
-  auto keys = read_keys(config.config);
+  auto keys = read_api_keys(config.config);
   if (!keys) return keys.why();
   setup.api_keys = *std::move(keys);
   auto http = http_server::start(where, {}, *queue_);

@@ -84,6 +84,7 @@ class directory_state {
       answer said;
       uint64_t asked_ns, heard_ns;
       std::string host;
+      uint32_t pid;
     };
     promise reply;
     size_t waiting = 0;
@@ -92,7 +93,7 @@ class directory_state {
   caf::result<answer> traces();
   template <class Handle>
   void ask_traces(const std::shared_ptr<gathering>& all, const Handle& whom,
-                  const std::string& host);
+                  const std::string& host, uint32_t pid);
   void deliver_traces(gathering& all);
 
   directory_actor::stateful_pointer<directory_state> self_ = nullptr;

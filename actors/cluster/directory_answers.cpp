@@ -1,6 +1,9 @@
 // What the directory says when it is asked: its status, and the records of all processes.
 #include "actors/cluster/directory.hpp"
+#include "runtime/cluster/cluster_metrics.hpp"
 #include "runtime/trace/trace_limits.hpp"
+
+#include <set>
 
 namespace lethe {
 
@@ -68,6 +71,7 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
   b.setUpMs((clerk_.now_ns() - begun_ns_) / 1'000'000);
   b.setWanted(uint16_t(fleet_->wanted().size()));
   b.setLeaving(fleet_->leaving());
+  b.setSilentAfterMs(silent_after_ms(c.getHealth().getHeartbeatMs()));
   b.setCounts(loads.getCounts());
   b.setMeasures(loads.getMeasures());
   write_scaling(b.initScaling());
@@ -104,17 +108,17 @@ void directory_state::write_status(schema::Status::Builder b, schema::Loads::Rea
 caf::result<wire<schema::ControlAnswer>> directory_state::traces() {
   auto all = std::make_shared<gathering>();
   all->reply = self_->make_response_promise<answer>();
-  // One actor of each process answers for all of it.
-  std::map<uint32_t, std::string> asked;
+  // One actor of each process answers for all of it. Containers may have the same pids.
+  std::set<std::pair<uint32_t, std::string>> asked;
   for (const auto& [host, one] : hosts_)
-    if (asked.emplace(one.pid, host).second) ask_traces(all, one.handle, host);
+    if (asked.emplace(one.pid, host).second) ask_traces(all, one.handle, host, one.pid);
   for (const auto& [id, known] : engines_) {
     uint32_t pid = 0;
     auto read = unpack(known.state, [&](schema::EngineState::Reader r) { pid = r.getPid(); });
     auto instance = fleet_->engines().find(id);
     if (!read || instance == fleet_->engines().end() || !instance->second.alive()) continue;
-    if (asked.emplace(pid, instance->second.place.host).second)
-      ask_traces(all, known.handle, instance->second.place.host);
+    const auto& host = instance->second.place.host;
+    if (asked.emplace(pid, host).second) ask_traces(all, known.handle, host, pid);
   }
   if (all->waiting == 0) deliver_traces(*all);
   return all->reply;
@@ -123,7 +127,7 @@ caf::result<wire<schema::ControlAnswer>> directory_state::traces() {
 /// The process's clock was read about half way between asking and hearing.
 template <class Handle>
 void directory_state::ask_traces(const std::shared_ptr<gathering>& all, const Handle& whom,
-                                 const std::string& host) {
+                                 const std::string& host, uint32_t pid) {
   uint64_t asked = clerk_.now_ns();
   ++all->waiting;
   auto ask = clerk_.write<schema::TraceAsk>(0, [this](schema::TraceAsk::Builder b) {
@@ -132,12 +136,13 @@ void directory_state::ask_traces(const std::shared_ptr<gathering>& all, const Ha
   });
   self_->request(whom, std::chrono::seconds(5), ask)
       .then(
-          [this, all, asked, host](const answer& m) {
-            all->heard.push_back({m, asked, clerk_.now_ns(), host});
+          [this, all, asked, host, pid](const answer& m) {
+            all->heard.push_back({m, asked, clerk_.now_ns(), host, pid});
             if (--all->waiting == 0) deliver_traces(*all);
           },
-          [this, all, asked, host](caf::error&) {
-            all->heard.push_back({{}, asked, clerk_.now_ns(), host});  // it stays silent, and shows
+          [this, all, asked, host, pid](caf::error&) {
+            // It stays silent, and shows.
+            all->heard.push_back({{}, asked, clerk_.now_ns(), host, pid});
             if (--all->waiting == 0) deliver_traces(*all);
           });
 }
@@ -154,6 +159,7 @@ void directory_state::deliver_traces(gathering& all) {
         list[i].setErrorNs((h.heard_ns - h.asked_ns) / 2);
       });
       if (!read) list[i].setNowNs(0);
+      list[i].setPid(h.pid);
       list[i].setHost(h.host);
     }
   }));

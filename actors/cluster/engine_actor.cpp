@@ -61,7 +61,7 @@ void engine_state::say(schema::Phase phase, const std::string& reason, uint64_t 
     if (phase != schema::Phase::READY) return;
     const auto& c = serving().config();
     b.setNode(data_of(engine_->service->key.published().to_bytes()));
-    b.setCapacity(c.queue);
+    b.setCapacity(c.requests_max());
     b.setContext(c.context);
     b.setModel(engine_->opened.model->name);
   }));
@@ -113,7 +113,8 @@ void engine_state::submit(const wire<schema::Submit>& m) {
 
 /// A request that only pads has no place here, but there must not be any number of them.
 bool engine_state::is_full() const {
-  return requests_.size() - padding_ >= serving().config().queue || padding_ >= padding_most;
+  return requests_.size() - padding_ >= serving().config().requests_max() ||
+         padding_ >= padding_most;
 }
 
 void engine_state::cancel(const wire<schema::Cancel>& m) {

@@ -42,6 +42,11 @@ api_error turned_away(schema::Refusal why, uint32_t retry_after_s) {
   return unavailable("not_ready", "no engine is ready yet; see /readyz", retry_after_s);
 }
 
+/// What `lethe trace follow` takes. In the lab clients may know it.
+std::pair<std::string, std::string> traced_as(uint64_t request) {
+  return {"X-Request-Id", fmt::format("{:016x}", request)};
+}
+
 api_error lost_error(schema::LossReason why) {
   if (why == schema::LossReason::ENGINE_FULL) return turned_away(schema::Refusal::FULL, 1);
   return unavailable("engine_lost", "the engine was lost while it answered; ask again", 1);
@@ -88,8 +93,9 @@ void face_state::read_queue() {
   }
 }
 
-void face_state::refuse(uint64_t http_id, const api_error& why) {
+void face_state::refuse(uint64_t http_id, const api_error& why, uint64_t request) {
   http_answer head{.status = why.status};
+  if (request != 0) head.fields.push_back(traced_as(request));
   if (why.retry_after_s > 0)
     head.fields.emplace_back("Retry-After", std::to_string(why.retry_after_s));
   if (why.status == 401) head.fields.emplace_back("WWW-Authenticate", "Bearer");
@@ -229,6 +235,7 @@ void face_state::open(exchange& x, bytes_view sealed, bool last) try {
 
 void face_state::begin_answer(exchange& x) {
   http_answer head{.status = int(x.reader->status())};
+  head.fields.push_back(traced_as(x.request));
   for (const auto& f : x.reader->fields()) {
     if (f.name == "content-type") head.content_type = f.value;
     if (f.name == "retry-after") head.fields.emplace_back("Retry-After", f.value);
@@ -275,7 +282,7 @@ void face_state::fail_all() {
 void face_state::fail(exchange& x, const api_error& why) {
   uint64_t id = x.http.id;
   if (!x.begun) {
-    refuse(id, why);
+    refuse(id, why, x.request);
   } else {
     if (x.streams) server_->write(id, "data: " + to_json(why) + "\n\n");
     server_->end(id);  // where a length was promised, the server cuts the connection

@@ -61,7 +61,7 @@ class face_state {
   void fail(exchange& x, const api_error& why);
   void drop(uint64_t http_id, bool cancel);
   exchange* find(uint64_t request);
-  void refuse(uint64_t http_id, const api_error& why);
+  void refuse(uint64_t http_id, const api_error& why, uint64_t request = 0);
 
   face_actor::stateful_pointer<face_state> self_ = nullptr;
   face_setup setup_;

@@ -103,7 +103,8 @@ void scheduler_state::engine_said(const wire<schema::EngineState>& m) {
 void scheduler_state::add(schema::EngineState::Reader r) {
   uint16_t slot = r.getSlot();
   auto node = bytes_of(r.getNode());
-  member fresh{.epoch = r.getEpoch(), .handle = sender_of<engine_actor>(self_)};
+  member fresh{
+      .epoch = r.getEpoch(), .handle = sender_of<engine_actor>(self_), .heard_ns = clerk_.now_ns()};
   fresh.node.assign(node.begin(), node.end());
   tell_lost(desk_.engine_ready(slot, r.getEpoch(), r.getCapacity()));
   self_->monitor(fresh.handle);
@@ -117,7 +118,9 @@ void scheduler_state::add(schema::EngineState::Reader r) {
 void scheduler_state::load(const wire<schema::EngineLoad>& m) {
   clerk_.read(m, [&](schema::EngineLoad::Reader r) {
     auto found = members_.find(r.getSlot());
-    if (found != members_.end() && found->second.epoch == r.getEpoch()) found->second.load = m;
+    if (found == members_.end() || found->second.epoch != r.getEpoch()) return;
+    found->second.load = m;
+    found->second.heard_ns = clerk_.now_ns();
   });
 }
 
@@ -164,16 +167,29 @@ void scheduler_state::leave(const wire<schema::Leave>& m) {
   clerk_.read(m, [&](schema::Leave::Reader) { desk_.leave(); });
 }
 
+/// What an engine says of itself is no word on one that says nothing.
+uint32_t scheduler_state::silent_ms(uint16_t slot, const member& of) const {
+  auto at = desk_.engines().find(slot);
+  if (at == desk_.engines().end() || at->second.held == 0) return 0;
+  return uint32_t(std::min<uint64_t>((clerk_.now_ns() - of.heard_ns) / 1'000'000, UINT32_MAX));
+}
+
 caf::result<wire<schema::Loads>> scheduler_state::loads(const wire<schema::LoadsAsk>&) {
-  std::vector<const wire<schema::EngineLoad>*> known;
+  std::vector<std::pair<uint16_t, const member*>> known;
   for (const auto& [slot, one] : members_)
-    if (!one.load.frame.empty()) known.push_back(&one.load);
+    if (!one.load.frame.empty() || silent_ms(slot, one) > 0) known.push_back({slot, &one});
   return clerk_.write<schema::Loads>(0, [&](schema::Loads::Builder b) {
     auto list = b.initLoads(uint32_t(known.size()));
     for (uint32_t i = 0; i < known.size(); ++i) {
-      auto copied =
-          unpack(*known[i], [&](schema::EngineLoad::Reader r) { list.setWithCaveats(i, r); });
-      if (!copied) list[i].setSlot(UINT16_MAX);  // nobody's
+      auto [slot, one] = known[i];
+      list[i].setSlot(slot);
+      list[i].setEpoch(one->epoch);
+      if (!one->load.frame.empty()) {
+        auto copied =
+            unpack(one->load, [&](schema::EngineLoad::Reader r) { list.setWithCaveats(i, r); });
+        if (!copied) list[i].setSlot(UINT16_MAX);  // nobody's
+      }
+      list[i].setSilentMs(silent_ms(slot, *one));
     }
     const auto& t = desk_.total;
     auto c = b.initCounts();

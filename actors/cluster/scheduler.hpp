@@ -36,9 +36,11 @@ class scheduler_state {
     engine_actor handle;
     std::vector<std::byte> node;
     wire<schema::EngineLoad> load;
+    uint64_t heard_ns = 0;  // when it last told its load, or came
   };
   void tell_lost(const std::vector<uint64_t>& requests);
   void let_go(uint16_t slot);
+  uint32_t silent_ms(uint16_t slot, const member& of) const;
   void add(schema::EngineState::Reader r);
   std::optional<admission::place> admit(schema::Place::Reader r, schema::Refusal& why);
   void answer_place(schema::Place::Reader r, const face_actor& client);

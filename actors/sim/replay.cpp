@@ -79,7 +79,7 @@ cluster_config replayer::file() const {
                   "[batching]\npage_tokens = {}\nstep_tokens = 4096\nchunk_tokens = 4096\n"
                   "running = {}\nqueue = {}\n",
                   context, engines, engines, page_tokens, std::min<size_t>(requests, running_max),
-                  requests + 1),
+                  requests),
       "replay.toml");
 }
 

@@ -158,7 +158,7 @@ std::unique_ptr<sim_engine> sim_engine::make(caf::actor_system& sys, ledger& fac
                       .logit_rows = c.running,
                       .depth = depth,
                       .running_max = c.running,
-                      .queue_max = c.queue,
+                      .queue_max = c.requests_max(),
                       .context_max = c.context};
   auto buffers =
       step_buffers::make(depth, c.step_tokens, c.running, facts.model->model.shape().vocab);
@@ -188,9 +188,9 @@ result<void> sim_engine::fits(const request& r) const {
 result<void> sim_engine::submit(request& r) {
   if (auto alive = health(); !alive) return alive.why();
   if (auto ok = fits(r); !ok) return ok.why();
-  if (core_->loop.outstanding.fetch_add(1) >= core_->config.queue) {
+  if (core_->loop.outstanding.fetch_add(1) >= core_->config.requests_max()) {
     core_->loop.outstanding.fetch_sub(1);
-    return fail("{} requests wait or run already", core_->config.queue);
+    return fail("{} requests wait or run already", core_->config.requests_max());
   }
   auto& facts = core_->facts;
   if (facts.planted == bug::lost_completion && facts.chance.once_in(8)) r.watch(nullptr);

@@ -50,11 +50,12 @@ struct api_ask {
   float presence_penalty = 0, frequency_penalty = 0;
   std::optional<uint64_t> seed;
   std::optional<uint32_t> max_tokens, max_completion_tokens;  // read_ask leaves the first only
+  uint32_t min_tokens = 0;
   uint32_t choices = 1, choices_max = 1;
   bool want_logprobs = false;
   uint32_t logprobs = 0;  // alternatives
   bool stream = false, include_usage = false;
-  bool echo = false, ignore_eos = false, include_stop = false;
+  bool echo = false, ignore_eos = false, include_stop = false, skip_special = true;
   std::pmr::vector<std::pmr::string> stops;
   std::pmr::vector<uint32_t> stop_ids;
   std::pmr::vector<logit_bias> bias;

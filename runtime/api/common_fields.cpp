@@ -82,12 +82,29 @@ api_refusal stream_options(api_ask& a, json_slice v) {
   return usage ? read_flag("stream_options.include_usage", *usage, a.include_usage) : api_refusal();
 }
 
+api_refusal prompt_logprobs(api_ask&, json_slice v) {
+  if (v.is(json_kind::null)) return {};
+  return wrong_param(
+      "prompt_logprobs",
+      "prompt_logprobs is not built; /v1/completions scores a prompt with echo: true "
+      "and logprobs");
+}
+
+api_refusal store(api_ask&, json_slice v) {
+  bool kept = false;
+  if (auto refused = read_flag("store", v, kept)) return refused;
+  if (!kept) return {};
+  return wrong_param("store", "store: true is refused: nothing of a request or answer is kept");
+}
+
 constexpr api_field fields[] = {
     {"model", model},
     {"stop", stop},
     {"stop_token_ids", stop_token_ids},
     {"logit_bias", bias},
     {"stream_options", stream_options},
+    {"prompt_logprobs", prompt_logprobs},
+    {"store", store},
     {"stream", [](api_ask& a, json_slice v) { return read_flag("stream", v, a.stream); }},
     {"temperature",
      [](api_ask& a, json_slice v) { return read_float("temperature", v, a.wishes.temperature); }},
@@ -120,12 +137,18 @@ constexpr api_field fields[] = {
      [](api_ask& a, json_slice v) {
        return read_whole("max_tokens", v, 1, most_u32, a.max_tokens);
      }},
+    {"min_tokens",
+     [](api_ask& a, json_slice v) {
+       return read_whole("min_tokens", v, 0, most_u32, a.min_tokens);
+     }},
     {"ignore_eos",
      [](api_ask& a, json_slice v) { return read_flag("ignore_eos", v, a.ignore_eos); }},
     {"include_stop_str_in_output",
      [](api_ask& a, json_slice v) {
        return read_flag("include_stop_str_in_output", v, a.include_stop);
      }},
+    {"skip_special_tokens",
+     [](api_ask& a, json_slice v) { return read_flag("skip_special_tokens", v, a.skip_special); }},
 };
 
 }  // namespace

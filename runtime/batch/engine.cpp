@@ -29,9 +29,9 @@ class threaded_engine final : public engine {
     if (auto alive = health(); !alive) return alive.why();
     if (auto ok = fits(r); !ok) return ok.why();
     uint64_t id = next_id_.fetch_add(1);
-    if (loop_->outstanding.fetch_add(1) >= config_.queue) {
+    if (loop_->outstanding.fetch_add(1) >= config_.requests_max()) {
       loop_->outstanding.fetch_sub(1);
-      return fail("{} requests wait or run already; try again later", config_.queue);
+      return fail("{} requests wait or run already; try again later", config_.requests_max());
     }
     r.set_id(id);
     loop_->box.put({.kind = letter::what::submit, .id = id, .from = &r, .at_ns = loop_->now()});
@@ -126,7 +126,7 @@ result<std::unique_ptr<engine>> engine::start(const model_weights& weights,
                       .logit_rows = g.logit_rows,
                       .depth = depth,
                       .running_max = c.running,
-                      .queue_max = c.queue,
+                      .queue_max = c.requests_max(),
                       .context_max = c.context,
                       .kept_pages = c.keeps_prefixes ? g.pages / 2 : 0};
   auto planner = make_planner(plan);

@@ -26,10 +26,13 @@ struct engine_config {
   uint32_t step_tokens = 512;   // token budget of a step
   uint32_t chunk_tokens = 256;  // most prompt tokens of one request in a step
   uint32_t running = 64;        // sequences at once
-  uint32_t queue = 1024;        // requests that may wait
+  uint32_t queue = 1024;        // requests that may wait beyond `running`
   uint32_t default_max_tokens = 256;
   bool keeps_prefixes = false;  // up to half of the pages, for other requests: lab only
   step_watcher* watch = nullptr;
+
+  /// Requests that it takes at once: as many as may run, and those that wait.
+  uint32_t requests_max() const { return running + queue; }
 };
 
 /// How full the engine is; no number depends on what anyone wrote.

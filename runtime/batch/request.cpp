@@ -51,6 +51,8 @@ result<void> check_numbers(const generate_ask& what, uint32_t vocab) {
     if (id >= vocab)
       return fail("prompt: token id {} is out of range; the model has {}", id, vocab);
   if (what.max_tokens == 0) return fail("max_tokens is 0; at least 1 is needed");
+  if (what.min_tokens > what.max_tokens)
+    return fail("min_tokens is {}, above max_tokens ({})", what.min_tokens, what.max_tokens);
   if (what.choices == 0 || what.choices > limits::choices_max)
     return fail("n is {}; supported: 1 to {}", what.choices, limits::choices_max);
   if (what.stop_ids.size() > limits::stops_max)
@@ -71,6 +73,8 @@ result<void> request::ask(const generate_ask& what, uint32_t vocab) try {
   b.how = what.how;
   b.how.bias = b.bias;
   max_tokens_ = what.max_tokens;
+  min_tokens_ = what.min_tokens;
+  if (auto ok = hold_stops_back(vocab); !ok) return ok.why();
   choices_ = what.choices;
   wants_prompt_logprobs_ = what.prompt_logprobs;
   if (wants_prompt_logprobs_) {
@@ -96,6 +100,18 @@ result<void> request::ask(const generate_ask& what, uint32_t vocab) try {
       "request: {} prompt tokens and {} x {} answer tokens do not fit its memory; "
       "ask for fewer",
       what.prompt.size(), what.choices, what.max_tokens);
+}
+
+result<void> request::hold_stops_back(uint32_t vocab) {
+  body& b = *body_;
+  if (min_tokens_ == 0 || b.stop_ids.empty()) return {};
+  b.before_min.assign((vocab + 63) / 64, ~uint64_t{0});
+  if (vocab % 64 != 0) b.before_min.back() = (uint64_t{1} << vocab % 64) - 1;
+  for (uint32_t id : b.stop_ids)
+    if (id < vocab) b.before_min[id / 64] &= ~(uint64_t{1} << id % 64);
+  bool any = std::ranges::any_of(b.before_min, [](uint64_t word) { return word != 0; });
+  if (!any) return fail("min_tokens: every token of the model ends the answer");
+  return {};
 }
 
 void request::constrain(const answer_constraint& form, uint32_t vocab) {

@@ -30,6 +30,7 @@ struct answer_constraint {
 struct generate_ask {
   std::span<const uint32_t> prompt;
   uint32_t max_tokens = 0;  // at least one; engine_config has the default
+  uint32_t min_tokens = 0;  // before them no stop id is drawn
   uint32_t choices = 1;
   sampling how;                        // with its bias
   std::span<const uint32_t> stop_ids;  // end a choice; never part of its ids
@@ -117,8 +118,9 @@ class request {
   /// Lives in the arena and ends with it: its destructor never runs.
   struct body {
     explicit body(std::pmr::memory_resource* m)
-        : prompt(m), stop_ids(m), bias(m), prompt_logprobs(m), prompt_top(m) {}
+        : prompt(m), stop_ids(m), before_min(m), bias(m), prompt_logprobs(m), prompt_top(m) {}
     std::pmr::vector<uint32_t> prompt, stop_ids;
+    std::pmr::vector<uint64_t> before_min;  // a bit for each id that ends nothing, if needed
     std::pmr::vector<logit_bias> bias;
     std::pmr::vector<float> prompt_logprobs;
     std::pmr::vector<token_logprob> prompt_top;
@@ -128,13 +130,14 @@ class request {
   };
 
   void constrain(const answer_constraint& form, uint32_t vocab);
+  result<void> hold_stops_back(uint32_t vocab);
   explicit request(arena memory) : memory_(std::move(memory)) {}
   void publish(uint32_t change);
 
   arena memory_;
   body* body_ = nullptr;
   uint64_t id_ = 0;
-  uint32_t max_tokens_ = 0, choices_ = 0;
+  uint32_t max_tokens_ = 0, min_tokens_ = 0, choices_ = 0;
   bool wants_prompt_logprobs_ = false;
   request_times times_;
   bool telling_ = false;  // the step loop has yet to publish a change

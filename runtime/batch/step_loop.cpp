@@ -126,12 +126,20 @@ bool step_loop::works_beside(const step_plan& plan) const {
   });
 }
 
+bool step_loop::is_early(const request& of, uint32_t choice) {
+  return of.body_->choices[choice].published.load(std::memory_order_relaxed) < of.min_tokens_;
+}
+
 const uint64_t* step_loop::mask_of(request& of, uint32_t choice) {
   auto& form = *of.body_->form;
   auto allowed = form.allowed(choice);
-  if (form.may_end(choice) && !allowed.empty())
+  if (is_early(of, choice)) {
+    for (size_t i = 0; i < std::min(allowed.size(), of.body_->before_min.size()); ++i)
+      allowed[i] &= of.body_->before_min[i];
+  } else if (form.may_end(choice) && !allowed.empty()) {
     for (uint32_t id : of.body_->stop_ids)
       if (id < form.vocab()) allowed[id / 64] |= uint64_t{1} << id % 64;
+  }
   bool any = std::ranges::any_of(allowed, [](uint64_t word) { return word != 0; });
   return any ? allowed.data() : nullptr;
 }
@@ -190,7 +198,9 @@ void step_loop::take_token(request& of, uint32_t choice, std::span<const float> 
   choice_state& c = b.choices[choice];
   uint32_t made = c.published.load(std::memory_order_relaxed);
   std::span top(c.top.data() + size_t{made} * b.how.logprobs, b.how.logprobs);
-  const uint64_t* allowed = b.form ? mask_of(of, choice) : nullptr;
+  const uint64_t* allowed = b.form                 ? mask_of(of, choice)
+                            : is_early(of, choice) ? b.before_min.data()
+                                                   : nullptr;
   if (b.form && !allowed)
     return end(of, choice, b.form->may_end(choice) ? finish_reason::stop : finish_reason::stuck);
   auto drawn = sample(row, b.how, c.counts, choice, made, buffers_.scratch(), top, allowed);

@@ -54,6 +54,8 @@ class step_loop {
   void prepare_masks();
   void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
   void take_token(request& of, uint32_t choice, std::span<const float> row, uint64_t at_ns);
+  /// Before its least number of tokens.
+  static bool is_early(const request& of, uint32_t choice);
   /// What the choice's form allows next, its ends included; null when it allows nothing.
   static const uint64_t* mask_of(request& of, uint32_t choice);
   void stop(request& of, uint32_t choice);

@@ -64,21 +64,22 @@ bool stop_matcher::take(char c) {
   uint32_t longest = 0;
   for (stop& s : stops_) {
     advance(s, c);
-    if (s.matched == s.length && s.length > longest) {
-      longest = s.length;
-      which_ = uint32_t(&s - stops_.data());
-    }
+    if (s.matched < s.length) continue;
+    s.matched = failure_[s.begin + s.length - 1];
+    if (s.length <= longest) continue;
+    longest = s.length;
+    which_ = uint32_t(&s - stops_.data());
   }
   return longest > 0;
 }
 
-std::string_view stop_matcher::feed(std::string_view piece) {
+std::string_view stop_matcher::feed(std::string_view piece, bool may_end) {
   pending_.erase(0, given_);
   given_ = 0;
   if (stopped_) return {};
   for (char c : piece) {
     pending_ += c;
-    if (!take(c)) continue;
+    if (!take(c) || !may_end) continue;
     stopped_ = true;
     given_ = pending_.size() - (include_ ? 0 : stops_[which_].length);
     pending_.resize(given_);

@@ -25,8 +25,9 @@ class stop_matcher {
   stop_matcher fork(std::pmr::memory_resource* memory) const;
 
   /// Text that may go out now: certainly before any stop, or ending in the stop with include_stop.
-  /// The view holds until the next call. After a stop: nothing more.
-  std::string_view feed(std::string_view piece);
+  /// The view holds until the next call. After a stop: nothing more. A stop that is complete in a
+  /// piece that may not end the text is passed over; one that began there may end it later.
+  std::string_view feed(std::string_view piece, bool may_end = true);
   /// The text is over: what was held back.
   std::string_view finish();
 

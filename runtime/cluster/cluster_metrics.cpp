@@ -10,12 +10,18 @@ namespace {
 
 constexpr uint32_t stalled_ms = 10'000;  // requests run and no step ends: not ready
 
-void add_engine(cluster_numbers& n, schema::EngineStatus::Reader e) {
+/// By its own word, or because it says none.
+bool is_stalled(schema::EngineLoad::Reader load, uint32_t silent_after_ms) {
+  return load.getStalledMs() >= stalled_ms ||
+         (silent_after_ms > 0 && load.getSilentMs() >= silent_after_ms);
+}
+
+void add_engine(cluster_numbers& n, schema::EngineStatus::Reader e, uint32_t silent_after_ms) {
   auto load = e.getLoad();
   auto& c = n.counters;
   c.restarts += e.getRestarts();
   bool ready = e.getState().getPhase() == schema::Phase::READY;
-  bool stalled = load.getStalledMs() >= stalled_ms;
+  bool stalled = is_stalled(load, silent_after_ms);
   n.ready += ready && !stalled;
   n.stalled += ready && stalled;
   n.context = std::max(n.context, e.getState().getContext());
@@ -57,7 +63,7 @@ cluster_numbers numbers_of(schema::Status::Reader status) {
   n.up_ms = status.getUpMs();
   n.wanted = status.getWanted();
   n.leaving = status.getLeaving();
-  for (auto e : status.getEngines()) add_engine(n, e);
+  for (auto e : status.getEngines()) add_engine(n, e, status.getSilentAfterMs());
   auto from = status.getCounts();
   auto& c = n.counters;
   c.admitted = from.getAdmitted();

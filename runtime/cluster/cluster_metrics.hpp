@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "runtime/cluster/measures.hpp"
@@ -34,6 +35,12 @@ struct cluster_numbers {
 };
 
 cluster_numbers numbers_of(schema::Status::Reader status);
+
+/// An engine with requests that says nothing for so long is not ready: ten signs of life, or of the
+/// loads that engines tell five times a second.
+constexpr uint32_t silent_after_ms(uint32_t heartbeat_ms) {
+  return std::max(10 * heartbeat_ms, 2000u);
+}
 
 /// Whoever may read metrics twice must not learn how long a single request was. In the lab profile
 /// all is shown at once. In the others counters stay as they are until `requests_least` more

@@ -117,8 +117,10 @@ result<void> check_layout(const cluster_layout& layout) {
   for (const auto& rank : layout.ranks) {
     const auto& host = layout.hosts[rank.host];
     if (host.on_gpus())
-      return fail("host {}: GPUs can be planned, but this build runs engines on cores only",
-                  host.name);
+      return fail(
+          "host {}: its engines are planned on GPUs, and this build runs them on cores only; they "
+          "run there without `gpus`",
+          host.name);
     auto first = std::ranges::find(layout.ranks, rank.engine, &placed_rank::engine);
     if (first->host != rank.host)
       return fail("engine {}: its ranks lie on {} and {}; an engine must fit one host", rank.engine,

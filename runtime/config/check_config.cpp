@@ -1,31 +1,13 @@
 #include "runtime/config/check_config.hpp"
 
+#include "runtime/config/check_listeners.hpp"
 #include "runtime/config/check_services.hpp"
-#include "runtime/config/listener_text.hpp"
 #include "runtime/config/quantity.hpp"
 #include "runtime/model/dtype_name.hpp"
 
 namespace lethe {
 
 namespace {
-
-void check_listeners(cluster_config& config) {
-  auto listen = config.get().getListen();
-  bool lab = config.get().getProfile() == schema::Profile::LAB;
-  if (listen.getApi().size()) {
-    auto api = listener_text::parse(listen.getApi().cStr());
-    if (!api.valid)
-      config.refuse("listen.api", "{}", listener_form);
-    else if (!lab)
-      config.refuse(
-          "listen.api",
-          "the plain interface is for profile = \"lab\"; others come in through the relay");
-    else if (!api.loopback)
-      config.refuse("listen.api", "listens on loopback only: it carries prompts in the clear");
-  }
-  if (listen.getMetrics().size() && !listener_text::parse(listen.getMetrics().cStr()).valid)
-    config.refuse("listen.metrics", "{}", listener_form);
-}
 
 void check_scaling(cluster_config& config) {
   auto c = config.get();
@@ -44,11 +26,10 @@ void check_scaling(cluster_config& config) {
   if (s.getPagesLow() >= s.getPages())
     config.refuse("scaling.pages_low", "must be below scaling.pages ({})", s.getPages());
   auto b = c.getBatching();
-  if (b.getQueue() < b.getRunning() + s.getQueued())
+  if (b.getQueue() < s.getQueued())
     config.refuse("scaling.queued",
-                  "is never reached: an engine takes {} requests and runs {}; batching.queue must "
-                  "be {} or more",
-                  b.getQueue(), b.getRunning(), b.getRunning() + s.getQueued());
+                  "is never reached: {} requests may wait; batching.queue must be {} or more",
+                  b.getQueue(), s.getQueued());
 }
 
 void check_numbers(cluster_config& config) {
@@ -149,9 +130,9 @@ checked_config check_config(const std::filesystem::path& file, const machine& he
     place_service(c);
     return c;
   }
-  check_listeners(c.config);
   check_numbers(c.config);
   c.layout = lay_out(c.config, here);
+  check_listeners(c.config, c.layout.notes);
   c.model = read_model(c.config, c.layout);
   if (!c.model) return c;
   check_model(c.config, *c.model);

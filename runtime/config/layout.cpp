@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 #include <set>
 #include <thread>
 
@@ -199,15 +198,23 @@ void give_cores(cluster_config& config, cluster_layout& layout) {
   for (uint32_t i = 0; i < layout.hosts.size(); ++i) {
     const auto& host = layout.hosts[i];
     uint32_t need = count[i] * std::max(1u, asked);
-    if (host.on_gpus() || need <= host.cores) continue;
-    if (host.cores_given)
+    if (!host.on_gpus() && host.cores_given && need > host.cores)
       config.refuse(asked ? "engines.threads" : engines_most(config.get()).first,
                     "too few devices: {} ranks of {} threads need {} cores, host {} has {}",
                     count[i], std::max(1u, asked), need, host.name, host.cores);
-    else
-      layout.notes.push_back(fmt::format("{} ranks share {} cores on {}: they take turns, slower",
-                                         count[i], host.cores, host.name));
   }
+}
+
+/// What a file says of another machine's cores is believed.
+bool may_be_here(const placed_host& host) {
+  return !host.cores_given || host.address.starts_with("127.") || host.address == "localhost" ||
+         host.address == "::1";
+}
+
+void note_shared_cores(cluster_layout& layout, const machine& here) {
+  for (const auto& host : layout.hosts)
+    if (auto note = shared_cores(layout, host.name, here); note && may_be_here(host))
+      layout.notes.push_back(*std::move(note));
 }
 
 }  // namespace
@@ -215,6 +222,19 @@ void give_cores(cluster_config& config, cluster_layout& layout) {
 machine machine::here() {
   return {.cores = std::max(1u, std::thread::hardware_concurrency()),
           .memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE))};
+}
+
+std::optional<std::string> shared_cores(const cluster_layout& layout, std::string_view host,
+                                        const machine& here) {
+  uint32_t ranks = 0, threads = 0;
+  for (const auto& rank : layout.ranks) {
+    if (layout.hosts[rank.host].name != host) continue;
+    ++ranks;
+    threads += rank.threads;
+  }
+  if (threads <= here.cores) return {};
+  return fmt::format("{} threads of {} rank{} share {} cores on {}: they take turns, slower",
+                     threads, ranks, ranks == 1 ? "" : "s", here.cores, host);
 }
 
 cluster_layout lay_out(cluster_config& config, const machine& here) {
@@ -229,6 +249,7 @@ cluster_layout lay_out(cluster_config& config, const machine& here) {
     config.refuse("engines.ranks", "is read only with placement = \"exact\"");
   give_gpus(config, layout);
   give_cores(config, layout);
+  note_shared_cores(layout, here);
   return layout;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,9 @@ struct cluster_layout {
 /// the load decides how many there are, the first of them are. Problems are added to the config:
 /// a host named twice, too few devices, an unknown place.
 cluster_layout lay_out(cluster_config& config, const machine& here);
+
+/// What to say where a host's ranks take more threads than a machine has cores.
+std::optional<std::string> shared_cores(const cluster_layout& layout, std::string_view host,
+                                        const machine& here);
 
 }  // namespace lethe

@@ -5,9 +5,9 @@
 namespace lethe {
 
 answer_text::answer_text(const tokenizer* words, stop_matcher stops,
-                         std::pmr::memory_resource* memory, std::span<const uint32_t> marks)
-    : words_(words), marks_(marks), stops_(std::move(stops)), piece_(memory), text_(memory) {
-  if (words) decoder_.emplace(*words, true, memory);
+                         std::pmr::memory_resource* memory, const rules& how)
+    : words_(words), how_(how), stops_(std::move(stops)), piece_(memory), text_(memory) {
+  if (words) decoder_.emplace(*words, how.skip_special, memory);
 }
 
 void answer_text::read(const choice_state& from) {
@@ -29,14 +29,14 @@ void answer_text::read(const choice_state& from) {
 
 void answer_text::decode(uint32_t id) {
   if (!decoder_) return;
-  bool mark = std::ranges::find(marks_, id) != marks_.end();
+  bool mark = std::ranges::find(how_.marks, id) != how_.marks.end();
   if (!mark) return decoder_->push(id, piece_);
   decoder_->flush(piece_);
   piece_.append(words_->token_text(id));
 }
 
 void answer_text::push(std::string_view piece) {
-  text_.append(stops_.feed(piece));
+  text_.append(stops_.feed(piece, tokens_ >= how_.min_tokens));
   stopped_ = stops_.stopped();
 }
 

@@ -14,10 +14,16 @@ namespace lethe {
 /// reader's thread, not the step loop's.
 class answer_text {
  public:
-  /// Without a tokenizer the text stays empty. Control tokens are no part of it, except `marks`,
-  /// which outlive this.
+  struct rules {
+    std::span<const uint32_t> marks = {};  // control tokens that are part of it; they outlive this
+    bool skip_special = true;              // the others are not
+    uint32_t min_tokens = 0;               // no stop text ends it before
+  };
+  /// Without a tokenizer the text stays empty.
   answer_text(const tokenizer* words, stop_matcher stops, std::pmr::memory_resource* memory,
-              std::span<const uint32_t> marks = {});
+              const rules& how);
+  answer_text(const tokenizer* words, stop_matcher stops, std::pmr::memory_resource* memory)
+      : answer_text(words, std::move(stops), memory, rules()) {}
 
   /// Reads what the choice has published since; appends what is certain to `text`.
   void read(const choice_state& from);
@@ -31,7 +37,7 @@ class answer_text {
   void push(std::string_view piece);
 
   const tokenizer* words_;
-  std::span<const uint32_t> marks_;
+  rules how_;
   std::optional<stream_decoder> decoder_;
   stop_matcher stops_;
   std::pmr::string piece_, text_;

@@ -136,11 +136,11 @@ result<std::pmr::vector<uint32_t>> api_request::prompt_ids(uint32_t i) {
 
 namespace {
 
-/// What was asked; without it the default, as far as the context reaches.
+/// What was asked; without it the default or what it must have, as far as the context reaches.
 uint32_t max_tokens_for(const api_ask& a, const engine_config& c, size_t prompt_tokens) {
   if (a.max_tokens) return *a.max_tokens;
   uint32_t room = prompt_tokens < c.context ? uint32_t(c.context - prompt_tokens) : 1;
-  return std::min(c.default_max_tokens, room);
+  return std::min(std::max(c.default_max_tokens, a.min_tokens), room);
 }
 
 sampling how_of(const api_ask& a, const generation_defaults& defaults) {
@@ -183,6 +183,9 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
     why.code = "context_length_exceeded";
     return why;
   }
+  if (a.min_tokens > max_tokens)
+    return wrong_param("min_tokens", "min_tokens is {}; the answer may take {} tokens at most",
+                       a.min_tokens, max_tokens);
   auto made = request::make(part_bytes(a, ids->size(), max_tokens));
   if (!made) return no_memory;
   request& r = **made;
@@ -192,6 +195,7 @@ api_refusal api_request::add_prompt(uint32_t i, const std::shared_ptr<request_wa
     stop_ids.insert(stop_ids.end(), by_.model->stop_ids.begin(), by_.model->stop_ids.end());
   generate_ask ask{.prompt = *ids,
                    .max_tokens = max_tokens,
+                   .min_tokens = a.min_tokens,
                    .choices = a.choices,
                    .how = how_of(a, by_.model->model.defaults()),
                    .stop_ids = stop_ids,
@@ -217,7 +221,9 @@ void api_request::add_choice(request& part, uint32_t choice, stop_matcher stops)
     format = by_.model->call_format();  // in another form, what looks like a call is none
   std::span<const uint32_t> marks;
   if (format == by_.model->call_format()) marks = by_.model->tool_marks;
-  spoken s{&part, choice, answer_text(&by_.model->words, std::move(stops), memory, marks), {}};
+  answer_text::rules how{
+      .marks = marks, .skip_special = a.skip_special, .min_tokens = a.min_tokens};
+  spoken s{&part, choice, answer_text(&by_.model->words, std::move(stops), memory, how), {}};
   if (format != tool_format::none) s.tools.emplace(format, memory);
   state_->choices.push_back(std::move(s));
 }

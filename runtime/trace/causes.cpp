@@ -174,6 +174,7 @@ void order_request(const timeline& t, std::vector<uint32_t> members, traced_requ
       r.processes.push_back(e.process);
     r.submitted |= e.type == capnp::typeId<schema::Submit>();
     r.released |= e.type == capnp::typeId<schema::Release>();
+    r.lost |= e.type == capnp::typeId<schema::Lost>();
     // A face begins by itself; everyone else was told something first.
     r.causeless += e.cause == nowhere && e.type != capnp::typeId<schema::Place>();
   }

@@ -4,11 +4,20 @@
 
 namespace lethe {
 
-/// A request that was submitted and not released.
+/// Who must act before anything of a request goes on.
+struct awaited {
+  actor_tag actor;             // of no kind: whoever is in that process
+  uint32_t process = nowhere;  // if it was asked for its records
+};
+
+/// A request that was submitted, not released, and not told to be lost.
 struct stuck_request {
   const traced_request* request = nullptr;
   int64_t silent_ns = 0;  // since anything of it was last in hand
-  uint32_t last = 0;      // its latest event: whoever took that has it
+  uint32_t last = 0;      // its latest event
+  /// At the end of its chain, where one actor waits for another: any of these. Empty: an engine
+  /// that has not taken what was passed on to it.
+  std::vector<awaited> waits_for;
 };
 
 /// The longest silent first; only those silent for at least so long.

@@ -63,7 +63,9 @@ void add_events(timeline& t) {
     for (const auto& r : process.records) {
       uint32_t from = senders.find(r.sender, p);
       t.events.push_back(event_of(r, p, from, t.clocks));
-      if (from == nowhere && t.events.back().sender.kind != actor_kind::none)
+      auto sender = t.events.back().sender;
+      if (from == nowhere && sender.kind != actor_kind::none &&
+          t.silent_process(sender.process) == nowhere)
         absent.insert(r.sender);
     }
     process.records.clear();
@@ -108,6 +110,16 @@ bool timeline::off() const {
   return events.empty() && std::ranges::all_of(from.processes, [](const traced_process& p) {
            return p.mode == trace_mode::off;
          });
+}
+
+uint32_t timeline::silent_process(uint32_t pid) const {
+  uint32_t found = nowhere;
+  for (uint32_t p : gaps.silent) {
+    if (pid == 0 || from.processes[p].pid != pid) continue;
+    if (found != nowhere) return nowhere;
+    found = p;
+  }
+  return found;
 }
 
 timeline make_timeline(gathered from) {

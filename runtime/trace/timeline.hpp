@@ -39,6 +39,7 @@ struct traced_request {
   int64_t begin_ns = 0, end_ns = 0;
   std::vector<uint32_t> processes;
   bool submitted = false, released = false;
+  bool lost = false;  // its engine was, and the client was told
 
   uint64_t error_ns = 0;        // of the clocks of its hosts; 0: it stayed on one
   uint32_t contradictions = 0;  // effects that were taken before their causes, says the clock
@@ -78,6 +79,8 @@ struct timeline {
   int64_t now_ns = 0;  // when it was gathered
 
   bool off() const;  // no process keeps records
+  /// The only process of that pid that was asked and did not answer; nowhere: there is none.
+  uint32_t silent_process(uint32_t pid) const;
   int64_t unix_of(int64_t at_ns) const { return int64_t(from.unix_ns) - (now_ns - at_ns); }
 };
 

@@ -39,11 +39,26 @@ std::string ratio_text(int64_t a, int64_t b, bool both) {
   return fmt::format("{:.2f}", double(b) / double(a));
 }
 
+std::string awaited_text(const timeline& t, const awaited& who) {
+  bool silent = who.process != nowhere && !t.from.processes[who.process].answered();
+  std::string process = who.process == nowhere ? "" : process_text(t, who.process);
+  if (who.actor.kind == actor_kind::none) return process + ", which does not answer";
+  return actor_text(t, who.actor, who.process) +
+         (silent ? fmt::format(" ({}, which does not answer)", process) : "");
+}
+
+std::string waits_text(const timeline& t, const stuck_request& s) {
+  std::string all;
+  for (const auto& who : s.waits_for)
+    all += fmt::format("{}{}", all.empty() ? "" : " or ", awaited_text(t, who));
+  return all.empty() ? "an engine that has not taken it" : all;
+}
+
 void add_stuck(std::string& out, const timeline& t, const stuck_request& s) {
   const auto& e = t.events[s.last];
-  out += fmt::format("{:016x}  nothing for {:>9}; last: {} took {}; {} waits for it\n",
-                     s.request->id, time_text(s.silent_ns), actor_text(t, e.receiver, e.process),
-                     message_name(e.type), actor_text(t, e.sender, e.sender_process));
+  out += fmt::format("{:016x}  nothing for {:>9}; last: {} took {}; waits for {}\n", s.request->id,
+                     time_text(s.silent_ns), actor_text(t, e.receiver, e.process),
+                     message_name(e.type), waits_text(t, s));
 }
 
 }  // namespace
@@ -58,6 +73,7 @@ std::string time_text(int64_t ns) {
 
 std::string actor_text(const timeline& t, const actor_tag& actor, uint32_t process) {
   if (actor.kind == actor_kind::none) return "the console";
+  if (process == nowhere) process = t.silent_process(actor.process);
   std::string at = process == nowhere ? fmt::format("pid {}, gone", actor.process)
                                       : t.from.processes[process].host;
   bool many = actor.kind == actor_kind::engine || actor.kind == actor_kind::request;
@@ -124,7 +140,8 @@ std::string stuck_text(const timeline& t, int64_t least_ns) {
     out += least_ns > 0 ? fmt::format(", or was heard of within {}\n", time_text(least_ns)) : "\n";
   } else {
     out +=
-        "a message that is still in hand has no record yet: the last receiver may have sent on\n";
+        "a message that is still in hand has no record yet: whoever is waited for may have sent "
+        "on\n";
   }
   for (const auto& q : growing_queues(t))
     out += fmt::format("{}: its queue grows, {} then {} (medians of the halves of {} messages)\n",

@@ -45,6 +45,18 @@ inline int connect_to(uint16_t port) {
   return -1;
 }
 
+/// A port that nobody listens on, for whoever must come back to the same one.
+inline uint16_t free_port() {
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{
+      .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+  socklen_t size = sizeof at;
+  (void)!::bind(fd, reinterpret_cast<sockaddr*>(&at), size);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size);
+  ::close(fd);
+  return ntohs(at.sin_port);
+}
+
 /// One request on a connection of its own.
 inline http_said http_ask(uint16_t port, const std::string& path, const std::string& body = {},
                           int patience_ms = 60'000) {

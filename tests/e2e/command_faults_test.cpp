@@ -89,17 +89,6 @@ TEST(FullDisk, AnAnswerThatNobodyCouldReadIsAnError) {
   }
 }
 
-uint16_t free_port() {
-  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at{
-      .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
-  socklen_t size = sizeof at;
-  (void)!::bind(fd, reinterpret_cast<sockaddr*>(&at), size);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size);
-  ::close(fd);
-  return ntohs(at.sin_port);
-}
-
 TEST(FullDisk, ServingGoesOnWhenTheLogCannotBeWritten) {
   scratch_folder folder;
   std::filesystem::create_directory(folder / "here");
@@ -240,6 +229,71 @@ TEST(Stopped, IsFoundWithinItsTimeAndAShortPauseIsForgiven) {
   EXPECT_TRUE(within(5, [&] { return ::kill(pid_t(victim.pid), 0) != 0 && errno == ESRCH; }));
   EXPECT_TRUE(within(20, [&] { return engines_of(c.file).at(0).phase == "ready"; }));
   EXPECT_EQ(run_lethe({"down", "--cluster", c.file}).exit_code, 0);
+}
+
+/// A model of a context so long that an answer takes as long as a test likes.
+std::string long_model(const scratch_folder& folder) {
+  std::string at = folder / "long";
+  std::filesystem::copy(std::string(places::source) + "/models/tiny", at);
+  std::string config = read_file(at + "/config.json"), key = "\"max_position_embeddings\": 512";
+  size_t found = config.find(key);
+  EXPECT_NE(found, config.npos);
+  std::filesystem::remove(at + "/config.json");
+  std::ofstream(at + "/config.json")
+      << config.replace(found, key.size(), "\"max_position_embeddings\": 65536");
+  return at;
+}
+
+/// A request whose answer nobody reads.
+class open_request {
+ public:
+  open_request(uint16_t port, const std::string& body) : fd_(connect_to(port)) {
+    std::string text =
+        "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+        "application/json\r\nContent-Length: " +
+        std::to_string(body.size()) + "\r\n\r\n" + body;
+    EXPECT_EQ(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL), ssize_t(text.size()));
+  }
+  ~open_request() { ::close(fd_); }
+  open_request(const open_request&) = delete;
+  open_request& operator=(const open_request&) = delete;
+
+ private:
+  int fd_;
+};
+
+// A process that is only stopped is believed to live until `lost_after_ms`; what it said of itself
+// when it last could is no reason to send it requests.
+TEST(Stopped, AnEngineThatSaysNothingWhileItAnswersIsNotReadyAndIsNamed) {
+  scratch_folder folder;
+  running_cluster c("profile = \"lab\"\n[model]\npath = \"" + long_model(folder) +
+                    "\"\nname = \"tiny\"\n[listen]\napi = \"127.0.0.1:0\"\nmetrics = "
+                    "\"127.0.0.1:0\"\n[batching]\nkv_memory = \"256 MiB\"\n"
+                    "[engines]\nprocesses = \"separate\"\n[health]\nlost_after_ms = 600000\n");
+  ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+  uint16_t api = c.port("api"), metrics = c.port("metrics");
+  auto ready = [&] { return http_ask(metrics, "/readyz"); };
+  ASSERT_EQ(ready().status, 200);
+  open_request asked(api, completion(60'000));
+  ASSERT_TRUE(within(60, [&] {
+    return says(http_ask(metrics, "/metrics").body, "\nlethe:num_requests_running 1\n");
+  }));
+  EXPECT_EQ(ready().status, 200) << "it answers";
+  auto engine = engines_of(c.file).at(0);
+  ::kill(pid_t(engine.pid), SIGSTOP);
+  ASSERT_TRUE(within(60, [&] { return ready().status == 503; }));
+  EXPECT_TRUE(says(ready().body, "no token appears")) << ready().body;
+  EXPECT_TRUE(says(run_lethe({"status", "--cluster", c.file}).out, "says nothing for"));
+  EXPECT_EQ(engines_of(c.file).at(0).phase, "ready") << "it isn't lost yet";
+  auto stuck = run_lethe({"trace", "stuck", "--cluster", c.file});
+  std::string process = "process " + std::to_string(engine.pid) + " on local";
+  EXPECT_TRUE(says(stuck.out, "scheduler@local took Submit; waits for engine 0@local (" + process +
+                                  ", which does not answer)"))
+      << stuck.out;
+  EXPECT_TRUE(says(stuck.out, "gap: " + process + " did not answer")) << stuck.out;
+  ::kill(pid_t(engine.pid), SIGCONT);
+  EXPECT_TRUE(within(60, [&] { return ready().status == 200; })) << ready().body;
+  EXPECT_EQ(run_lethe({"down", "--now", "--cluster", c.file}).exit_code, 0);
 }
 
 // Whoever leads and stops has lost its engines when it goes on, and gets new ones.

@@ -251,6 +251,22 @@ TEST(CommandLine, KeysAreMadeWhereTheClusterFileSays) {
   EXPECT_EQ(run_lethe({"keys", "init", none}).exit_code, 1);
 }
 
+TEST(CommandLine, AFileOfGpusIsAPlanThatUpRefuses) {
+  std::string configs = std::string(places::source) + "/configs/";
+  auto says = [](const std::string& text, const char* what) {
+    return text.find(what) != text.npos;
+  };
+  for (const char* name : {"gpu-8.toml", "gpu-2x8.toml"}) {
+    auto checked = run_lethe({"config", "check", configs + name});
+    EXPECT_EQ(checked.exit_code, 0) << checked.err;
+    EXPECT_TRUE(says(checked.out, "`lethe up` refuses it: host gpu0: ")) << checked.out;
+  }
+  EXPECT_FALSE(says(run_lethe({"config", "check", configs + "one.toml"}).out, "refuses"));
+  auto up = run_lethe({"up", configs + "gpu-8.toml"});
+  EXPECT_EQ(up.exit_code, 1);
+  EXPECT_TRUE(says(up.err, "host gpu0: its engines are planned on GPUs")) << up.err;
+}
+
 TEST(CommandLine, AReaderThatLeavesEndsItQuietly) {
   for (const words& command :
        std::vector<words>{{"model", "inspect", tiny},

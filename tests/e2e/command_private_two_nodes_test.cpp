@@ -35,7 +35,7 @@ class TwoNodes : public PrivatePath {
  protected:
   void SetUp() override {
     tapped_ = false;
-    batching_ = "queue = 1\nrunning = 1\n";
+    batching_ = "queue = 0\nrunning = 1\n";
     gateway_more_ =
         "candidates = 2\nminimum_nodes = 2\n"
         "[engines]\ncount = 2\nprocesses = \"separate\"\n"

@@ -17,15 +17,37 @@ bool wait_for_release() {
   return false;
 }
 
+/// By which a client's operator finds its request.
+std::string request_id(const http_said& said) {
+  size_t at = said.head.find("X-Request-Id: ");
+  return at == said.head.npos ? "" : said.head.substr(at + 14, said.head.find("\r", at) - at - 14);
+}
+
+TEST(CommandTrace, AnAnswerSaysByWhichIdItIsFound) {
+  running_cluster c(lab_config());
+  uint16_t port = c.port("api");
+  ASSERT_TRUE(c.tells("ready: 1 of 1", 120)) << c.errors();
+  for (const auto& body : {completion(4), completion(4, R"(,"stream":true)"),
+                           completion(4, R"(,"temperature":101)")}) {
+    auto id = request_id(http_ask(port, "/v1/completions", body));
+    ASSERT_EQ(id.size(), 16u) << body;
+    auto follow = run_lethe({"trace", "follow", id});
+    EXPECT_EQ(follow.exit_code, 0) << body << follow.err;
+  }
+  EXPECT_EQ(request_id(http_ask(port, "/v1/models")), "") << "it is of no request";
+}
+
 TEST(CommandTrace, FollowsARequestThroughSeparateProcesses) {
   running_cluster c(lab_config("[engines]\nprocesses = \"separate\"\n[trace]\nmode = \"all\"\n"));
   uint16_t port = c.port("api");
   ASSERT_TRUE(c.tells("ready: 1 of 1", 120)) << c.errors();
-  ASSERT_EQ(http_ask(port, "/v1/completions", completion(20)).status, 200);
+  auto said = http_ask(port, "/v1/completions", completion(20));
+  ASSERT_EQ(said.status, 200);
   ASSERT_TRUE(wait_for_release());
 
-  auto follow = run_lethe({"trace", "follow", "last"});
+  auto follow = run_lethe({"trace", "follow", request_id(said)});
   ASSERT_EQ(follow.exit_code, 0) << follow.err;
+  EXPECT_TRUE(says(follow.out, "request " + request_id(said) + ": ")) << follow.out;
   EXPECT_TRUE(says(follow.out, "2 processes")) << follow.out;
   for (const char* line : {"face@local → scheduler@local", "→ engine 0@local (passed on)",
                            "→ request 0@local", "total ", "handling", "between messages"})

@@ -244,6 +244,17 @@ test('labels are taken in the lab', async () => {
     safety_identifier: 'x', prompt_cache_key: 'y' });
 });
 
+test('an answer says by which id its request is traced', async () => {
+  const ids = [await chat(), await complete({ prompt: 'Hi' })].map((a) => a._request_id);
+  for (const id of ids) assert.match(id, /^[0-9a-f]{16}$/);
+  assert.notEqual(ids[0], ids[1]);
+});
+
+test('what vLLM\'s clients send beside is taken', async () => {
+  const long = await complete({ prompt: 'Hi', max_tokens: 6, min_tokens: 6, skip_special_tokens: false });
+  assert.equal(long.usage.completion_tokens, 6);
+});
+
 test('many clients at once each get their own answer', async () => {
   const prompts = Array.from({ length: 24 }, (_, i) => `Number ${i}:`);
   const alone = [];

@@ -44,8 +44,8 @@ test('leaving a stream cancels its request', async () => {
   assert.deepEqual(await cluster.down(), { code: 0, signal: null });
 });
 
-test('a full queue says when to come back, and the client does', async () => {
-  const cluster = await Cluster.up({ model, toml: '[batching]\nqueue = 1\nrunning = 1' });
+test('a full engine says when to come back, and the client does', async () => {
+  const cluster = await Cluster.up({ model, toml: '[batching]\nqueue = 0\nrunning = 1' });
   const openai = cluster.client();
   const hold = new AbortController();
   const stream = await go(openai, 60000, { stream: true }, { signal: hold.signal });

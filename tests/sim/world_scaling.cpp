@@ -5,12 +5,13 @@ namespace lethe::sim {
 /// So low that a full engine asks for another, and one request on each lets one go.
 std::string world::draw_scaling() {
   auto& chance = facts_.chance;
-  uint64_t least = chance.between(1, 2);
+  uint64_t least = chance.between(1, engines_max_ / 2);
   return fmt::format(
       "[scaling]\nleast = {}\nmost = {}\nqueued = {}\npages = {}\npages_low = {}\nhold_ms = {}\n"
       "idle_ms = {}\n",
-      least, chance.between(least + 1, 4), chance.between(1, queued_max_), chance.between(85, 100),
-      chance.between(60, 80), chance.between(100, 600), chance.between(100, 900));
+      least, chance.between(least + 1, engines_max_), chance.between(1, queued_max_),
+      chance.between(85, 100), chance.between(60, 80), chance.between(100, 600),
+      chance.between(100, 900));
 }
 
 /// Requests that the engines can take, together.
@@ -43,12 +44,13 @@ void world::breathe() {
     return on_.known_fleet().settled() ? on_.known_fleet().wanted().size() : 0;
   };
   auto before = facts_.endings;
-  until("a full cluster does not grow to its most", 60'000, [&] {
+  constexpr uint64_t few = 4;  // run on one engine, and leave some of its pages
+  until("a full cluster does not grow to its most", 60'000 + 10'000 * rules.most, [&] {
     fill_up(capacity());
     return size() == rules.most;
   });
-  until("a cluster with little to do does not shrink to its least", 120'000, [&] {
-    fill_up(rules.most);
+  until("a cluster with little to do does not shrink to its least", 30'000 * rules.most, [&] {
+    fill_up(std::min<uint64_t>(rules.most, few));
     if (facts_.planted == bug::killed_draining)
       for (const auto& [id, e] : on_.known_fleet().engines())
         for (auto& h : hosts_)

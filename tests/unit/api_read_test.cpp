@@ -44,7 +44,8 @@ void refuses(const read_result& r, const std::string& param) {
 TEST(ApiRead, AChatWithEverything) {
   auto r = chat(R"("temperature":0.5,"top_p":0.9,"min_p":0.1,"typical_p":0.8,"top_k":40,"n":2,
     "repetition_penalty":1.1,"presence_penalty":-1,"frequency_penalty":2,"seed":-7,
-    "max_completion_tokens":9,"stop":["a","b\n"],"stop_token_ids":[5],
+    "max_completion_tokens":9,"min_tokens":2,"stop":["a","b\n"],"stop_token_ids":[5],
+    "skip_special_tokens":false,"store":false,"prompt_logprobs":null,
     "logit_bias":{"7":-100,"9":1.5},
     "logprobs":true,"top_logprobs":3,"stream":true,"stream_options":{"include_usage":true},
     "tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"none","ignore_eos":true,
@@ -66,6 +67,8 @@ TEST(ApiRead, AChatWithEverything) {
   EXPECT_EQ(a.frequency_penalty, 2.f);
   EXPECT_EQ(a.seed, uint64_t(-7));
   EXPECT_EQ(a.max_tokens, 9u);
+  EXPECT_EQ(a.min_tokens, 2u);
+  EXPECT_FALSE(a.skip_special);
   ASSERT_EQ(a.stops.size(), 2u);
   EXPECT_EQ(a.stops[1], "b\n");
   EXPECT_EQ(a.stop_ids.at(0), 5u);
@@ -113,6 +116,10 @@ TEST(ApiRead, RefusesByTheParametersName) {
       {R"("n":1.5)", "n"},
       {R"("max_tokens":0)", "max_tokens"},
       {R"("max_completion_tokens":4294967296)", "max_completion_tokens"},
+      {R"("min_tokens":-1)", "min_tokens"},
+      {R"("skip_special_tokens":0)", "skip_special_tokens"},
+      {R"("prompt_logprobs":0)", "prompt_logprobs"},
+      {R"("store":"no")", "store"},
       {R"("top_k":-2)", "top_k"},
       {R"("seed":1e3)", "seed"},
       {R"("stop":"")", "stop"},
@@ -188,12 +195,30 @@ TEST(ApiRead, NeverSaysAStrangersWordsBack) {
 }
 
 TEST(ApiRead, LabelsThatSingleSomeoneOutAreForTheLab) {
-  for (const char* label :
-       {"user", "priority", "cache_salt", "service_tier", "metadata", "store"}) {
+  for (const char* label : {"user", "priority", "cache_salt", "service_tier", "metadata"}) {
     std::string body = "{" + hello + ",\"" + label + "\":\"x\"}";
     refuses(*read(body), label);
     EXPECT_FALSE(read(body, api_call::chat, true)->refused) << label;
   }
+}
+
+TEST(ApiRead, NothingIsStoredAndWhoAsksForItIsTold) {
+  for (bool lab : {false, true}) {
+    auto kept = read("{" + hello + ",\"store\":true}", api_call::chat, lab);
+    refuses(*kept, "store");
+    EXPECT_NE(kept->refused->message.find("nothing of a request or answer is kept"),
+              std::string::npos);
+    EXPECT_FALSE(read("{" + hello + ",\"store\":false}", api_call::chat, lab)->refused);
+  }
+}
+
+TEST(ApiRead, WhatIsNotBuiltIsCalledSo) {
+  for (const char* more : {R"("prompt_logprobs":0)", R"("prompt_logprobs":5)"}) {
+    auto r = chat(more);
+    refuses(*r, "prompt_logprobs");
+    EXPECT_NE(r->refused->message.find("is not built"), std::string::npos);
+  }
+  EXPECT_FALSE(chat(R"("prompt_logprobs":null)")->refused);
 }
 
 TEST(ApiRead, LimitsHoldAtAndAbove) {

@@ -122,6 +122,41 @@ TEST(StopMatcher, FindsWhatASearchOfTheWholeTextFindsHoweverItIsCut) {
   EXPECT_LT(stopped, 19000u);
 }
 
+TEST(StopMatcher, PassesOverWhatMayNotEndTheTextYet) {
+  auto early = matcher_of({"END", "D t"});
+  EXPECT_EQ(early.feed("one END", false), "one EN");  // "D" may begin another
+  EXPECT_EQ(early.feed(" two EN", true), "");
+  EXPECT_TRUE(early.stopped());
+  auto across = matcher_of({"END"});
+  EXPECT_EQ(across.feed("END E", false), "END ");
+  EXPECT_EQ(across.feed("NDx"), "");
+  EXPECT_TRUE(across.stopped()) << "it began before";
+}
+
+// The definition again: the first end of any stop in or behind the piece that may end the text.
+TEST(StopMatcher, FindsAfterAnEarlyPartWhatASearchFinds) {
+  std::mt19937_64 random(7);
+  auto letters = [&random](size_t most) {
+    std::string text;
+    for (size_t n = 1 + random() % most; n > 0; --n) text += char('a' + random() % 2);
+    return text;
+  };
+  for (int round = 0; round < 2000; ++round) {
+    std::string one = letters(4), other = letters(4), early = letters(8), late = letters(12);
+    std::string text = early + late, expected = text;
+    texts stops{one, other};
+    for (size_t end = early.size() + 1; end <= text.size() && expected == text; ++end)
+      for (size_t begin = 0; begin < end && expected == text; ++begin)
+        for (auto stop : stops)
+          if (text.substr(begin, end - begin) == stop) expected = text.substr(0, begin);
+    auto matcher = matcher_of(stops);
+    std::string said(matcher.feed(early, false));
+    said += matcher.feed(late);
+    said += matcher.finish();
+    EXPECT_EQ(said, expected) << one << ' ' << other << ' ' << early << ' ' << late;
+  }
+}
+
 TEST(StopMatcher, NeverHoldsMoreThanTheLongestStopLessOne) {
   auto matcher = matcher_of({"aaaa", "aab"});
   size_t fed = 0, given = 0;

@@ -91,6 +91,30 @@ scraped scrape(const std::string& text) {
   return s;
 }
 
+/// Whether an engine counts as ready that says this of itself, or about which this is known.
+bool counts_as_ready(uint32_t stalled_ms, uint32_t silent_ms, uint32_t heartbeat_ms) {
+  capnp::MallocMessageBuilder message;
+  auto status = message.initRoot<schema::Status>();
+  status.setSilentAfterMs(silent_after_ms(heartbeat_ms));
+  auto engine = status.initEngines(1)[0];
+  engine.initState().setPhase(schema::Phase::READY);
+  engine.initLoad().setStalledMs(stalled_ms);
+  engine.getLoad().setSilentMs(silent_ms);
+  auto n = numbers_of(status.asReader());
+  EXPECT_EQ(n.ready + n.stalled, 1u);
+  return n.ready == 1;
+}
+
+TEST(Ready, IsAnEngineThatMovesAndIsHeardOf) {
+  EXPECT_TRUE(counts_as_ready(9'999, 0, 200));
+  EXPECT_FALSE(counts_as_ready(10'000, 0, 200));
+  EXPECT_TRUE(counts_as_ready(0, 1'999, 200));
+  EXPECT_FALSE(counts_as_ready(0, 2'000, 200)) << "it said that it moves, and then nothing";
+  EXPECT_FALSE(counts_as_ready(0, 2'000, 10));
+  EXPECT_TRUE(counts_as_ready(0, 9'999, 1'000));
+  EXPECT_FALSE(counts_as_ready(0, 10'000, 1'000));
+}
+
 TEST(Metrics, AreValidAndHistogramsCumulate) {
   auto n = some_numbers(schema::Profile::LAB);
   auto slow = one_ended();

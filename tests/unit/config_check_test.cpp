@@ -9,6 +9,7 @@ using testing::check;
 using testing::model_line;
 using testing::problems;
 using testing::refuses;
+using testing::tiny;
 
 std::string two_hosts(const std::string& first, const std::string& second) {
   return "[[hosts]]\nname=\"a\"\nport=7001\n" + first + "\n[[hosts]]\nname=\"b\"\nport=7002\n" +
@@ -52,7 +53,8 @@ TEST(ConfigCheck, MoreRanksThanCoresIsANoteHereAndARefusalWhereCoresAreStated) {
   auto c = check(many);
   EXPECT_TRUE(c.good()) << problems(c);
   ASSERT_EQ(c.layout.notes.size(), 1u);
-  EXPECT_NE(c.layout.notes[0].find("12 ranks share 8 cores"), std::string::npos);
+  EXPECT_NE(c.layout.notes[0].find("12 threads of 12 ranks share 8 cores on local"),
+            std::string::npos);
   refuses(many + "[[hosts]]\nname=\"a\"\ncores=8\n", {"c.toml:4: engines.count: too few devices"});
 }
 
@@ -146,6 +148,66 @@ TEST(ConfigCheck, WhatCarriesPromptsInTheClearStaysInTheLabAndOnLoopback) {
             {"no ADDRESS:PORT"});
 }
 
+TEST(ConfigCheck, NoTwoListenersTakeOnePort) {
+  auto lab = [](const std::string& more) { return "profile=\"lab\"\n" + model_line + more; };
+  auto both = [&](const std::string& api, const std::string& metrics) {
+    return lab("[listen]\napi=\"" + api + "\"\nmetrics=\"" + metrics + "\"\n");
+  };
+  refuses(both("127.0.0.1:8080", "127.0.0.1:8080"),
+          {"listen.metrics: 127.0.0.1:8080 is taken by listen.api"});
+  refuses(both("127.0.0.1:8080", "0.0.0.0:8080"), {"0.0.0.0:8080 is taken by listen.api"});
+  refuses(both("[::1]:8080", "[0::0:1]:8080"), {"taken by listen.api"});
+  refuses(both("[::1]:8080", "[::]:8080"), {"taken by listen.api"});
+  EXPECT_TRUE(check(both("127.0.0.1:8080", "127.0.0.2:8080")).good());
+  EXPECT_TRUE(check(both("127.0.0.1:8080", "[::]:8080")).good());
+  EXPECT_TRUE(check(both("127.0.0.1:0", "127.0.0.1:0")).good());
+
+  std::string metrics = "[listen]\nmetrics=\"0.0.0.0:7001\"\n";
+  refuses(model_line + two_hosts("", "") + metrics, {"listen.metrics", "taken by hosts[0].port"});
+  refuses(model_line + two_hosts("address=\"north\"", "") + metrics, {"taken by hosts[0].port"});
+  std::string here = "[listen]\nmetrics=\"127.0.0.1:7002\"\n";
+  EXPECT_TRUE(check(model_line + two_hosts("", "") + here).good()) << "only the first listens";
+  refuses(model_line + "[[hosts]]\nname=\"a\"\nport=7\n[[hosts]]\nname=\"b\"\nport=7\n" +
+              "[tls]\nfolder=\"keys\"\n",
+          {"hosts[1].port: 127.0.0.1:7 is taken by hosts[0].port"});
+}
+
+TEST(ConfigCheck, KeysOfClientsAreThereWhereTheFileIsForThisMachine) {
+  auto keys = [](const std::string& file, const std::string& more = {}) {
+    return "profile=\"lab\"\n" + model_line + "[listen]\napi=\"127.0.0.1:0\"\napi_keys=\"" + file +
+           "\"\n" + more;
+  };
+  std::string host = "[[hosts]]\nname=\"a\"\n";
+  EXPECT_TRUE(check(keys(tiny + "/config.json")).good());
+  refuses(keys(tiny), {"listen.api_keys: ", "tiny"});
+  refuses(keys("/dev/null"), {"listen.api_keys: "});
+  refuses(keys("nowhere"), {"c.toml:6: listen.api_keys: ", "nowhere"});
+  auto c = check(keys("nowhere", host));
+  EXPECT_TRUE(c.good()) << problems(c);
+  ASSERT_EQ(c.layout.notes.size(), 1u);
+  EXPECT_NE(c.layout.notes[0].find("nowhere is not on this machine"), std::string::npos);
+  refuses(keys(tiny, host), {"listen.api_keys: "});
+}
+
+TEST(ConfigCheck, MoreThreadsThanThisMachineHasAreANote) {
+  auto notes = [](const std::string& more) {
+    auto c = check(model_line + more);
+    EXPECT_TRUE(c.good()) << problems(c);
+    return c.layout.notes;
+  };
+  std::string said = "9 threads of 1 rank share 8 cores on ";
+  auto starts = [&said](const std::vector<std::string>& all) {
+    return all.size() == 1 && all[0].starts_with(said);
+  };
+  EXPECT_TRUE(notes("[engines]\nthreads=8\n").empty());
+  EXPECT_TRUE(starts(notes("[engines]\nthreads=9\n")));
+  std::string stated = "[engines]\nthreads=9\n[[hosts]]\nname=\"a\"\ncores=64\n";
+  EXPECT_TRUE(starts(notes(stated)));
+  EXPECT_TRUE(notes(stated + "address=\"10.0.0.1\"\n").empty()) << "of another machine";
+  auto c = check(model_line + stated + "address=\"10.0.0.1\"\n");
+  EXPECT_TRUE(shared_cores(c.layout, "a", testing::eight_cores)) << "it is this one after all";
+}
+
 TEST(ConfigCheck, RecordsOfEveryMessageAreForTheLab) {
   refuses(model_line + "[trace]\nmode=\"all\"\n", {"trace.mode", "lab"});
   EXPECT_TRUE(check("profile=\"lab\"\n" + model_line + "[trace]\nmode=\"all\"\n").good());
@@ -166,8 +228,8 @@ TEST(ConfigCheck, ScalingByLoadHasBoundsThatFitAndThresholdsThatCanBeReached) {
   refuses(scaled("pages=40\n"), {"scaling.pages_low", "scaling.pages (40)"});
   refuses(scaled("[engines]\ncount=3\n"), {"scaling.most", "engines.count (3)"});
   EXPECT_TRUE(check(scaled("least=1\n[engines]\ncount=3\n")).good());
-  EXPECT_TRUE(check(scaled("[batching]\nqueue=12\nrunning=4\n")).good());
-  refuses(scaled("[batching]\nqueue=11\nrunning=4\n"), {"scaling.queued", "12 or more"});
+  EXPECT_TRUE(check(scaled("[batching]\nqueue=8\nrunning=4\n")).good());
+  refuses(scaled("[batching]\nqueue=7\nrunning=4\n"), {"scaling.queued", "8 or more"});
   refuses(scaled("[engines]\nplacement=\"exact\"\nranks=[\"local\"]\n"), {"scaling.most", "exact"});
   std::string host = "[[hosts]]\nname=\"a\"\n";
   EXPECT_TRUE(check(scaled(host + "cores=2\n")).good());

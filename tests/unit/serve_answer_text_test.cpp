@@ -9,7 +9,8 @@
 namespace lethe {
 namespace {
 
-std::string text_of(std::initializer_list<uint32_t> ids, std::span<const uint32_t> marks) {
+std::string text_of(std::initializer_list<uint32_t> ids, std::span<const uint32_t> marks,
+                    bool skip_special = true) {
   auto words = open_tokenizer(std::string(places::source) + "/models/tiny");
   EXPECT_TRUE(words);
   auto* memory = std::pmr::get_default_resource();
@@ -17,7 +18,8 @@ std::string text_of(std::initializer_list<uint32_t> ids, std::span<const uint32_
   choice.ids.assign(ids);
   choice.published = uint32_t(ids.size());
   choice.reason = finish_reason::stop;
-  answer_text text(&*words, *stop_matcher::make({}, false, memory), memory, marks);
+  answer_text text(&*words, *stop_matcher::make({}, false, memory), memory,
+                   {.marks = marks, .skip_special = skip_special});
   text.read(choice);
   return std::string(text.text());
 }
@@ -26,6 +28,7 @@ constexpr uint32_t letter_e = 36, half_a_character = 127, im_end = 509, eot = 51
 
 TEST(AnswerText, ControlTokensAreNoPartOfIt) {
   EXPECT_EQ(text_of({letter_e, im_end, letter_e}, {}), "EE");
+  EXPECT_EQ(text_of({letter_e, im_end, letter_e}, {}, false), "E<|im_end|>E") << "unless asked for";
 }
 
 TEST(AnswerText, MarksAreSpelledWhereTheyStand) {

@@ -60,6 +60,21 @@ class ApiRequest : public testing::Test {
     return std::string(param);
   }
 
+  /// "TEXT, so many tokens, why it ended" of a completion's only choice.
+  std::string ended(const std::string& more) {
+    auto got = complete(more);
+    EXPECT_EQ(got.status, 200) << got.body;
+    simdjson::dom::parser parser;
+    simdjson::dom::element root;
+    std::string_view text, reason;
+    uint64_t tokens = 0;
+    EXPECT_FALSE(parser.parse(got.body).get(root));
+    EXPECT_FALSE(root["choices"].at(0)["text"].get(text)) << got.body;
+    EXPECT_FALSE(root["choices"].at(0)["finish_reason"].get(reason));
+    EXPECT_FALSE(root["usage"]["completion_tokens"].get(tokens));
+    return fmt::format("{}, {}, {}", text, tokens, reason);
+  }
+
   std::unique_ptr<engine> engine_;
   api_service service_;
 };
@@ -96,6 +111,35 @@ TEST_F(ApiRequest, AFormTooWideIsTheAskersMistake) {
     EXPECT_EQ(stream.body.find("engine_lost"), stream.body.npos) << stream.body;
   }
   EXPECT_EQ(complete(R"(,"logit_bias":{"64":100},"guided_regex":"a{4}")").status, 200);
+}
+
+/// Token 64 is an "a", and is drawn wherever it may be.
+TEST_F(ApiRequest, NoStopEndsItBeforeItsLeastTokens) {
+  const std::string a = R"(,"logit_bias":{"64":100})";
+  EXPECT_EQ(ended(a + R"(,"stop":"a")"), ", 1, stop");
+  EXPECT_EQ(ended(a + R"(,"stop":"a","min_tokens":3)"), "aa, 3, stop");
+  EXPECT_EQ(ended(a + R"(,"stop":"aa","min_tokens":3)"), "a, 3, stop") << "it began before";
+  EXPECT_EQ(ended(a + R"(,"stop":"aaaaa","min_tokens":3)"), "aaaa, 4, length");
+  EXPECT_EQ(ended(a + R"(,"stop_token_ids":[64])"), ", 0, stop");
+  auto later = ended(a + R"(,"stop_token_ids":[64],"min_tokens":3)");
+  EXPECT_NE(later.find(", 3, stop"), later.npos) << later;
+  // In a form that may end anywhere, token 70 ends it.
+  const std::string form =
+      R"(,"logit_bias":{"70":100,"64":50},"stop_token_ids":[70],"guided_regex":"a*")";
+  EXPECT_EQ(ended(form), ", 0, stop");
+  EXPECT_EQ(ended(form + R"(,"min_tokens":3)"), "aaa, 3, stop");
+}
+
+TEST_F(ApiRequest, TheLeastTokensAreWithinTheMost) {
+  EXPECT_EQ(ended(R"(,"min_tokens":4,"logit_bias":{"64":100})"), "aaaa, 4, length");
+  EXPECT_EQ(wrong_param_of(R"(,"min_tokens":5)"), "min_tokens");
+  uint32_t more = engine_->config().default_max_tokens + 1;
+  auto longer = ask(api_call::completion,
+                    fmt::format(R"({{"model":"tiny","prompt":"Once","logit_bias":{{"64":100}},)"
+                                R"("min_tokens":{}}})",
+                                more));
+  EXPECT_NE(longer.body.find(fmt::format(R"("completion_tokens":{})", more)), longer.body.npos)
+      << longer.body;
 }
 
 TEST_F(ApiRequest, PartsOfTextAreReadAsTheirLines) {

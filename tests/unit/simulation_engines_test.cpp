@@ -88,6 +88,22 @@ TEST(FullCluster, IsScaledUpToWhatAFileAllowsAndNotBeyond) {
   EXPECT_EQ(c.status(), fmt::format("{0} {0}", engines_most));
 }
 
+/// [batching] running run, queue wait, and who comes then is turned away.
+TEST(FullCluster, TakesWhatRunsAndWhatMayWait) {
+  full_cluster c(1);
+  auto* core = c.on_.living_cores().at(0);
+  core->step_us = 200'000;
+  for (int i = 0; i < 9; ++i)
+    c.on_.face_state().wishes.push_back(
+        {.prompt = {c.on_.words.plain().front()}, .max_tokens = 8, .stream = false});
+  caf::anon_send(c.on_.face, stirred::value);
+  auto load = [core] { return load_of(core->loop.planner()); };
+  c.until([&] { return load().running == 4 && load().queued == 4; });
+  c.until([&c] { return c.on_.face_state().open() == 0; });
+  EXPECT_EQ(c.on_.facts.endings[size_t(ending::served)], 8u);
+  EXPECT_EQ(c.on_.facts.endings[size_t(ending::turned_away)], 1u);
+}
+
 /// Idle engines go one after the other, down to the least: their load was read.
 TEST(FullCluster, IsScaledByTheLoadOfAllItsEngines) {
   full_cluster c(24, "[scaling]\nleast = 20\nmost = 256\nidle_ms = 500\n");

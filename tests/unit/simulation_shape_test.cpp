@@ -23,7 +23,7 @@ class shaped_cluster : public simulated_cluster {
             {.seed = 1, .stop_once_in = 0, .shape = shape},
             "name = \"shape\"\nprofile = \"lab\"\n[model]\npath = \"/synthetic\"\ncontext = 512\n"
             "[[hosts]]\nname = \"here\"\ncores = 1\n[engines]\nthreads = 1\n"
-            "[batching]\nrunning = 4\nqueue = 4\n",
+            "[batching]\nrunning = 4\nqueue = 0\n",
             {.pages = 256}) {
     on_.face_state().heard = [this](uint64_t id, size_t bytes) {
       heard[id].push_back({on_.now_us(), bytes});
@@ -128,7 +128,7 @@ TEST(AnswerShape, AClientThatPausesMissesTicksAndGetsNoneLater) {
   EXPECT_GT(paused.back().at_us, all.back().at_us + 1'000'000);
 }
 
-/// A queue of four, and four answers that only pad: others are admitted all the same.
+/// Room for four, and four answers that only pad: others are admitted all the same.
 TEST(AnswerShape, APlaceIsFreeWhileItsAnswerIsPadded) {
   shaped_cluster cluster({.chunk_bytes = 256, .tick_ms = 400});
   for (int i = 0; i < 4; ++i) cluster.ask(slow);

@@ -1,6 +1,7 @@
 // What the operator reads.
 #include <gtest/gtest.h>
 
+#include "runtime/base/limits.hpp"
 #include "runtime/trace/trace_text.hpp"
 #include "trace_story.hpp"
 
@@ -98,8 +99,70 @@ TEST(TraceText, StuckSaysWhoWaitsForWhom) {
   auto t = make_timeline(w.s.gather(2000 * ms));
   auto text = stuck_text(t, 0);
   EXPECT_TRUE(says(text, "0000000000000077  nothing for   2.000 s")) << text;
-  EXPECT_TRUE(says(text, "request 2@b took Submit; face@a waits for it")) << text;
+  EXPECT_TRUE(says(text, "last: request 2@b took Submit; waits for request 2@b\n")) << text;
   EXPECT_TRUE(says(stuck_text(t, 3'000 * ms), "no request is stuck"));
+}
+
+/// Where the second host's only process is stopped and answers nobody.
+std::string stuck_behind_a_silent_process(two_hosts& w, uint32_t pid = 200) {
+  auto all = w.s.gather(2000 * ms);
+  all.processes[w.b] = {.host = "b", .pid = pid};
+  return stuck_text(make_timeline(all), 0);
+}
+
+TEST(TraceText, StuckNamesWhoIsSilentAndNotWhoPassedTheMessageOn) {
+  two_hosts unknown;
+  unknown.begin(1, 10 * ms);
+  auto text = stuck_behind_a_silent_process(unknown);
+  EXPECT_TRUE(says(text,
+                   "scheduler@a took Submit; waits for process 200 on b, which does not "
+                   "answer\n"))
+      << text;
+  two_hosts w;
+  w.s.take(w.s.send<schema::EngineState>(0, w.engine, 0), w.scheduler, 50 * us);
+  w.begin(1, 10 * ms);
+  const std::string silent = "@b (process 200 on b, which does not answer)\n";
+  text = stuck_behind_a_silent_process(w);
+  EXPECT_TRUE(says(text, "scheduler@a took Submit; waits for engine 2" + silent)) << text;
+  EXPECT_TRUE(says(text, "gap: process 200 on b did not answer")) << text;
+  EXPECT_FALSE(says(text, "gone")) << text;
+  EXPECT_TRUE(says(stuck_behind_a_silent_process(w, 0), "gone")) << "a pid that nobody knows";
+  w.s.take(w.s.send<schema::Answer>(1, w.request, 20 * ms), w.face, 20 * ms + 50 * us);
+  text = stuck_behind_a_silent_process(w);
+  EXPECT_TRUE(says(text, "face@a took Answer; waits for request 2" + silent)) << text;
+}
+
+TEST(TraceText, StuckNamesAFaceWhoseClientTakesNoMore) {
+  two_hosts w;
+  w.begin(1, 0);
+  auto answers = [&w, at = ms](uint32_t n) mutable {
+    for (; n > 0; --n, at += ms)
+      w.s.take(w.s.send<schema::Answer>(1, w.request, at), w.face, at + 50 * us);
+    return stuck_text(make_timeline(w.s.gather(2000 * ms)), 0);
+  };
+  const char *request = "waits for request 2@b\n", *face = "waits for face@a\n";
+  EXPECT_TRUE(says(answers(limits::answer_window - 1), request));
+  EXPECT_TRUE(says(answers(1), face));
+  w.s.take(w.s.send<schema::Credit>(1, w.face, 100 * ms), w.request, 100 * ms + 50 * us);
+  EXPECT_TRUE(says(answers(0), request)) << "it may go on";
+}
+
+TEST(TraceText, StuckTellsOfAMessageThatNoEngineHasTaken) {
+  two_hosts w;
+  w.begin(1, 0);
+  auto all = w.s.gather(2000 * ms);
+  all.processes[w.b].records.clear();
+  auto text = stuck_text(make_timeline(all), 0);
+  EXPECT_TRUE(says(text, "scheduler@a took Submit; waits for an engine that has not taken it\n"))
+      << text;
+}
+
+TEST(TraceText, ARequestThatWasToldToBeLostIsNotStuck) {
+  two_hosts w;
+  w.begin(1, 0);
+  w.s.take(w.s.send<schema::Lost>(1, w.scheduler, 10 * ms), w.face, 10 * ms + 5 * us);
+  auto text = stuck_text(make_timeline(w.s.gather(2000 * ms)), 0);
+  EXPECT_TRUE(says(text, "no request is stuck")) << text;
 }
 
 TEST(TraceText, DiffShowsRatiosAndWhatOnlyOneSideHas) {
