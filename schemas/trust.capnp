@@ -33,5 +33,6 @@ struct PolicyBounds {
   nodesMin @3 :UInt32 = 1 $least(1) $most(4096) $help("nodes in a roster");
   shareMaxPermille @4 :UInt32 = 1000 $least(1) $most(1000) $help("of the capacity, that one node or identity may have");
   rosterAgeMaxS @5 :UInt32 = 3600 $least(1) $most(86400) $help("how old a roster may be");
+  buyersMin @7 :UInt32 = 0 $most(1000000000) $help("accounts that must have bought under a key of tokens whose epoch is over; tokens of one with fewer are not shown. 0: that there were fewer than the log's minimum is only said");
   shape @6 :Config.ShapeMode = size $help("how answers must be shaped at least; \"off\" accepts those that are not");
 }

@@ -16,6 +16,7 @@ using conversation = std::vector<std::pair<std::string, std::string>>;
 /// Prints the words of server-sent events as they come, and keeps them for the next turn.
 class spoken final : public inner_sink {
  public:
+  explicit spoken(answer_waiting& waits) : waits_(waits) {}
   bool head(uint32_t status, std::span<const bhttp_field>) override {
     status_ = status;
     return true;
@@ -43,12 +44,14 @@ class spoken final : public inner_sink {
       auto words = delta ? delta->find("content") : std::nullopt;
       auto text = words ? words->text(std::pmr::get_default_resource()) : std::nullopt;
       if (!text) return true;
+      if (!text->empty()) waits_.answered();
       std::fwrite(text->data(), 1, text->size(), stdout);
       said_.append(*text);
       return true;
     });
   }
 
+  answer_waiting& waits_;
   uint32_t status_ = 0;
   std::string held_, said_;
 };
@@ -60,10 +63,11 @@ struct chat_words {
 
 /// One turn; what was said goes into the conversation. False: it failed, and was told.
 bool turn(private_client& client, const std::string& model, conversation& all, bool explain) {
-  spoken out;
+  answer_waiting waits(explain);
+  spoken out(waits);
   auto body = chat_body(model, all, true);
   private_ask ask{.path = "/v1/chat/completions", .body = body, .sink = out};
-  if (explain) ask.observer = explaining();
+  ask.observer = waits.observer(explain);
   auto answer = client.call(ask);
   std::fputs("\n", stdout);
   if (explain && answer.proof) explain_views(answer);

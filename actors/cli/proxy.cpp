@@ -81,10 +81,11 @@ class later_looks {
 
 void say_stock(private_client& client) {
   auto n = client.count();
-  fmt::print(stderr,
-             "lethe: {} tokens in the wallet; when there is less than one batch ({}), the next is "
-             "bought on a timer\n",
-             n.tokens, n.batch);
+  fmt::print(
+      stderr,
+      "lethe: {} tokens in the wallet; some hours after there is less than one batch ({}), or "
+      "soon after there is half, the next is bought\n",
+      n.tokens, n.batch);
 }
 
 int serve(const std::string& trust, const std::string& address, uint32_t calls, bool explain) {

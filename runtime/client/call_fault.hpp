@@ -26,6 +26,8 @@ enum class call_fault : uint8_t {
 struct call_end {
   call_fault fault = call_fault::none;
   error why;
+  bool hung = false;           // nothing came, and nobody said why
+  uint32_t retry_after_s = 0;  // when to ask again; 0: whenever
 
   explicit operator bool() const noexcept { return fault == call_fault::none; }
 };

@@ -7,8 +7,9 @@ namespace lethe {
 
 /// Something that a client checked, or did, for who asks to see. It names no content.
 struct check_step {
-  std::string name;  // "gateway keys", "log head", "logged keys", "roster", "exposure", "draw",
-                     // "token", "seal", "answer", "receipt", "refusal", "change"
+  std::string
+      name;  // "gateway keys", "log head", "logged keys", "shape", "crowd", "roster",
+             // "exposure", "draw", "token", "seal", "answer", "receipt", "refusal", "change"
   bool ok = true;
   std::string detail;
 };

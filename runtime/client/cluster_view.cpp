@@ -44,6 +44,11 @@ result<ohttp_config> key_to_use(bytes_view keys) {
   return read->front();
 }
 
+std::string buyers_text(std::optional<uint64_t> buyers) {
+  if (!buyers) return "nobody says how many accounts";
+  return *buyers > 0 ? fmt::format("{} accounts or more", *buyers) : "fewer than ten accounts";
+}
+
 /// A policy that is called strict shapes answers, whatever anybody accepts.
 result<void> check_shape(const log_policy& p, const policy_bounds& b) {
   const shape_mode mode = p.shape().mode();
@@ -104,9 +109,11 @@ result<void> check_policy(const log_policy& p, const trust_file& trust) {
   return {};
 }
 
-cluster_view::cluster_view(const trust_file& trust, oblivious_channel& channel, view_memory memory)
+cluster_view::cluster_view(const trust_file& trust, oblivious_channel& channel, view_memory memory,
+                           std::function<uint64_t()> steady_s)
     : trust_(trust),
       channel_(channel),
+      steady_s_(std::move(steady_s)),
       reader_({.trust = trust.log,
                .needed = kinds_needed,
                .roster_age_max_s = trust.policy.roster_age_max_s},
@@ -114,12 +121,14 @@ cluster_view::cluster_view(const trust_file& trust, oblivious_channel& channel, 
       memory_(std::move(memory)) {}
 
 result<std::unique_ptr<cluster_view>> cluster_view::open(const trust_file& trust,
-                                                         oblivious_channel& channel) {
+                                                         oblivious_channel& channel,
+                                                         std::function<uint64_t()> steady_s) {
   std::error_code ignored;
   if (std::filesystem::exists(evidence_file(trust), ignored)) return stopped_by(trust);
   auto memory = view_memory::read(memory_file(trust));
   if (!memory) return memory.why();
-  return std::unique_ptr<cluster_view>(new cluster_view(trust, channel, *std::move(memory)));
+  return std::unique_ptr<cluster_view>(
+      new cluster_view(trust, channel, *std::move(memory), std::move(steady_s)));
 }
 
 call_result<std::shared_ptr<const cluster_state>> cluster_view::at(uint64_t now_s,
@@ -127,6 +136,7 @@ call_result<std::shared_ptr<const cluster_state>> cluster_view::at(uint64_t now_
   {
     std::lock_guard lock(mutex_);
     if (last_ && now_s < last_->good_until_s) return last_;
+    if (auto no = hangs_.refusal(steady_s_())) return *std::move(no);
   }
   return refresh(now_s, std::move(stop));
 }
@@ -134,9 +144,15 @@ call_result<std::shared_ptr<const cluster_state>> cluster_view::at(uint64_t now_
 call_result<std::shared_ptr<const cluster_state>> cluster_view::refresh(uint64_t now_s,
                                                                         std::stop_token stop) {
   std::lock_guard one(reading_);
+  {
+    std::lock_guard lock(mutex_);  // whoever waited for one that hung needn't hang
+    if (auto no = hangs_.refusal(steady_s_())) return *std::move(no);
+    hangs_.begins(steady_s_());
+  }
   looking l{.now_s = now_s, .stop = std::move(stop)};
   auto end = look(l);
   std::lock_guard lock(mutex_);
+  if (!l.stop.stop_requested()) hangs_.ended(end, steady_s_());
   if (reader_.evidence()) last_.reset();
   if (!end) return end;
   last_ = std::make_shared<const cluster_state>(std::move(l.state));
@@ -181,7 +197,9 @@ call_end cluster_view::read_log(looking& l) {
   };
   if (auto ok = reader_.read(fetch, l.now_s); !ok) {
     if (reader_.evidence()) return keep_evidence(ok.why());
-    return {fetched ? call_fault::trust : fetched.fault, ok.why()};
+    if (fetched) return {call_fault::trust, ok.why()};
+    fetched.why = ok.why();
+    return fetched;
   }
   if (auto end = keep({memory_.before, reader_.memory()}); !end) return end;
   l.step("log head", fmt::format("{} entries, signed by {} and {} of {} witnesses",
@@ -213,7 +231,24 @@ call_end cluster_view::read_policy(looking& l) {
          fmt::format("the gateway's and {} of the issuer's; policy {}, k = {}, r = {}",
                      l.state.issuer.keys.size(), l.state.policy.name, l.state.policy.candidates,
                      l.state.policy.redraws));
-  return l.step("shape", text_of(l.state.policy.shape()));
+  l.step("shape", text_of(l.state.policy.shape()));
+  read_crowds(l);
+  return {};
+}
+
+/// A token is one of as many as its key signed: who bought under it is the crowd that it hides in.
+void cluster_view::read_crowds(looking& l) {
+  const uint32_t wanted = trust_.policy.buyers_min;
+  const uint64_t least = std::max(l.state.policy.buyers_min, wanted);
+  for (const auto& key : l.state.issuer.over(l.now_s)) {
+    const uint64_t buyers = key.buyers.value_or(0);
+    auto detail = fmt::format("{} bought under the key before", buyers_text(key.buyers));
+    if (buyers < wanted) l.state.small_crowds.push_back(sha256({key.key}));
+    if (buyers < least)
+      detail += fmt::format("; {} are wanted: its tokens hide among few{}", least,
+                            buyers < wanted ? ", and are not shown" : "");
+    l.state.steps.push_back({"crowd", buyers >= least, std::move(detail)});
+  }
 }
 
 call_end cluster_view::read_roster(looking& l) {

@@ -48,6 +48,11 @@ class exchange_watcher final : public http_call_watcher {
     std::lock_guard lock(mutex_);
     return std::exchange(came_, {});
   }
+  /// Whether it is over since nothing came for so long.
+  bool hung() {
+    std::lock_guard lock(mutex_);
+    return hung_;
+  }
   /// Once nothing more comes. Only then is `how` known; nothing: it was stopped.
   std::optional<result<void>> how() {
     std::lock_guard lock(mutex_);
@@ -69,9 +74,11 @@ class exchange_watcher final : public http_call_watcher {
     auto over = [&] { return holds() || how_ || stopped_; };
     if (!wait_max_)
       changed_.wait(lock, over);
-    else if (!changed_.wait_for(lock, *wait_max_, over))
+    else if (!changed_.wait_for(lock, *wait_max_, over)) {
+      hung_ = true;
       how_ = fail("nothing came for {} s; it or what it passes to may hang",
                   std::chrono::duration<double>(*wait_max_).count());
+    }
   }
 
   const std::optional<std::chrono::milliseconds> wait_max_;
@@ -79,7 +86,7 @@ class exchange_watcher final : public http_call_watcher {
   std::condition_variable changed_;
   std::optional<http_reply> head_;
   std::string came_;
-  bool connected_ = false, stopped_ = false;
+  bool connected_ = false, stopped_ = false, hung_ = false;
   std::optional<result<void>> how_;
 };
 

@@ -138,7 +138,9 @@ class relay_exchange {
     auto how = watcher_->how();
     if (!how) return fault(call_fault::cancelled, "the call was stopped");
     if (*how) return {kind, fail("the answer has no end")};
-    return fault(kind, "relay: {}", how->why().text);
+    auto end = fault(kind, "relay: {}", how->why().text);
+    end.hung = watcher_->hung();
+    return end;
   }
   call_end open(const http_reply& head, answer_reading& reading) {
     if (head.field("content-type") != ohttp_names::chunked_response)
@@ -168,8 +170,8 @@ class relay_exchange {
 };
 
 /// A page that a relay shows to everybody.
-result<http_whole> get_page(http_client& client, http_call call, size_t bytes_max,
-                            std::chrono::milliseconds wait, std::stop_token stop) {
+call_result<http_whole> get_page(http_client& client, http_call call, size_t bytes_max,
+                                 std::chrono::milliseconds wait, std::stop_token stop) {
   auto watcher = std::make_shared<exchange_watcher>(wait);
   const uint64_t id = client.ask(std::move(call), watcher);
   std::stop_callback on_stop(std::move(stop), [watcher] { watcher->stop(); });
@@ -183,8 +185,11 @@ result<http_whole> get_page(http_client& client, http_call call, size_t bytes_ma
   client.cancel(id);
   auto how = watcher->how();
   if (page.body.size() > bytes_max) return page;
-  if (!how) return fail("the call was stopped");
-  return *how ? result(std::move(page)) : how->why();
+  if (!how) return fault(call_fault::relay, "relay: the call was stopped");
+  if (*how) return page;
+  auto end = fault(call_fault::relay, "relay: {}", how->why().text);
+  end.hung = watcher->hung();
+  return end;
 }
 
 class whole_sink final : public inner_sink {
@@ -230,7 +235,7 @@ call_result<std::vector<std::byte>> oblivious_channel::fetch_keys(std::stop_toke
     http_call call{.to = relay.origin,
                    .path = relay.prefix + std::string(ohttp_names::gateway_path)};
     auto got = get_page(client_, std::move(call), limits::ohttp_keys_bytes_max, look_wait_, stop);
-    if (!got) return {fault(call_fault::relay, "relay: {}", got.why().text), true};
+    if (!got) return {got.end, true};
     if (got->head.status >= 502) return {not_reached(got->head.status), true};
     if (got->head.status != 200)
       return {fault(call_fault::relay, "the relay answers {} when asked for the gateway's keys",

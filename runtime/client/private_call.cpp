@@ -104,13 +104,22 @@ class calling {
     if (auto end = count_draw(); !end) return end;
     auto key = state_->token_key_at(with_.now_s());
     if (!key) return not_drawn("token", {call_fault::trust, key.why()});
-    auto taken = with_.tokens.take(*key, state_->challenge.digest());
+    auto taken = with_.tokens.take(*key, state_->challenge.digest(), state_->small_crowds);
     if (!taken) return not_drawn("token", {call_fault::here, taken.why()});
-    if (!*taken)
-      return not_drawn("token", fault(call_fault::tokens, "token: the wallet has none; buy some"));
+    if (!*taken) return not_drawn("token", no_token());
     offer_ = **taken;
     step("token", fmt::format("one of {}, taken at random", with_.tokens.count().tokens + 1));
     return seal_and_ask();
+  }
+
+  call_end no_token() const {
+    size_t hidden = 0;
+    for (const hash32& key : state_->small_crowds) hidden += with_.tokens.count(key);
+    if (hidden == 0) return fault(call_fault::tokens, "token: the wallet has none; buy some");
+    return fault(call_fault::tokens,
+                 "token: the wallet's {} are of a key that fewer accounts bought under than the "
+                 "trust file wants ([policy] buyers_min); buy some",
+                 hidden);
   }
 
   call_end count_draw() {

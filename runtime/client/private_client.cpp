@@ -5,8 +5,6 @@
 #include <condition_variable>
 
 #include "runtime/client/purchase.hpp"
-#include "runtime/crypto/random.hpp"
-#include "runtime/log/draw.hpp"
 
 namespace lethe {
 
@@ -16,19 +14,10 @@ namespace {
 constexpr http_client_limits limits_there{
     .body_bytes_max = uint64_t{1} << 30, .answer_ms = 600'000, .stall_ms = 120'000};
 constexpr uint64_t refresh_least_s = 5, refresh_most_s = 300;
-constexpr uint64_t claim_after_s = 60, stock_every_s = 300, exchange_every_s = 120;
 constexpr size_t exchanging_max = 8;  // more than that are open: nobody answers claims now
 constexpr auto timer_step = std::chrono::milliseconds(500);
 
-/// Half of it to one and a half times.
-uint64_t about(uint64_t seconds) { return seconds / 2 + uniform_below(seconds + 1, fill_random); }
-
 }  // namespace
-
-uint64_t steady_clock_s() {
-  using namespace std::chrono;
-  return uint64_t(duration_cast<seconds>(steady_clock::now().time_since_epoch()).count());
-}
 
 private_client::private_client(trust_file trust, client_options options,
                                std::unique_ptr<http_client> http, std::unique_ptr<wallet> tokens)
@@ -60,7 +49,7 @@ call_result<std::unique_ptr<private_client>> private_client::start(trust_file tr
   if (!tokens) return here(tokens.why());
   std::unique_ptr<private_client> made(new private_client(std::move(trust), std::move(options),
                                                           *std::move(http), *std::move(tokens)));
-  auto view = cluster_view::open(made->trust_, made->channel_);
+  auto view = cluster_view::open(made->trust_, made->channel_, made->options_.steady_s);
   if (!view) return call_end{call_fault::trust, view.why()};
   made->view_ = *std::move(view);
   made->first_look_ = made->refresh({});
@@ -83,9 +72,12 @@ call_parts private_client::parts() {
 }
 
 private_client::numbers private_client::count() const {
-  const auto has = wallet_->count();
+  auto has = wallet_->count();
   auto state = view_->at(options_.now_s());
-  return {has.tokens, has.open, state ? (*state)->policy.token_batch : 0};
+  if (!state) return {has.tokens, has.open, 0};
+  for (const hash32& key : (*state)->small_crowds)
+    has.tokens -= std::min(has.tokens, wallet_->count(key));
+  return {has.tokens, has.open, (*state)->policy.token_batch};
 }
 
 call_result<size_t> private_client::buy() {
@@ -182,7 +174,7 @@ void private_client::exchange_one() {
 void private_client::restock() {
   stock_at_ = options_.steady_s() + about(stock_every_s);
   auto has = count();
-  if (has.batch > 0 && has.tokens < has.batch) (void)buy();
+  if (stock_.due(has.tokens, has.batch, options_.steady_s())) (void)buy();
 }
 
 }  // namespace lethe

@@ -5,18 +5,18 @@
 
 #include "runtime/base/unix_time.hpp"
 #include "runtime/client/client_limits.hpp"
+#include "runtime/client/client_times.hpp"
 #include "runtime/client/private_call.hpp"
 
 namespace lethe {
-
-uint64_t steady_clock_s();
 
 struct client_options {
   std::function<uint64_t()> now_s = unix_s, steady_s = steady_clock_s;
   /// Reads the log on a timer, claims change some time after it is due, and exchanges tokens of the
   /// key before: none of it tells of a call.
   bool on_a_timer = true;
-  /// Buys a batch when there is less than one, on that timer.
+  /// Buys a batch some hours after there is less than one, soon when there is less than half of
+  /// one.
   bool keeps_stocked = false;
   uint32_t redraw_wait_ms = 500;
   uint32_t look_wait_ms = limits::look_wait_ms;
@@ -44,7 +44,7 @@ class private_client {
   ~private_client() = default;
 
   struct numbers {
-    size_t tokens = 0;   // to be spent
+    size_t tokens = 0;   // that may be shown
     size_t open = 0;     // shown; their change may be due
     uint32_t batch = 0;  // how many are bought at once
   };
@@ -89,6 +89,7 @@ class private_client {
   call_end first_look_;
   // The timer's, in seconds of the steady clock:
   uint64_t refresh_at_ = 0, stock_at_ = 0, exchange_at_ = 0;
+  restocking stock_;
   std::map<hash32, uint64_t> claim_at_;
   std::jthread timer_;  // last: it ends first
 };

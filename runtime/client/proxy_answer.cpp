@@ -14,7 +14,11 @@ constexpr const char* event_stream = "text/event-stream";
 
 api_error to_api_error(const call_end& end) {
   auto as = [&](int status, const char* type, const char* code) {
-    return api_error{.status = status, .type = type, .code = code, .message = end.why.text};
+    return api_error{.status = status,
+                     .type = type,
+                     .code = code,
+                     .message = end.why.text,
+                     .retry_after_s = end.retry_after_s};
   };
   switch (end.fault) {
     case call_fault::request:
@@ -129,7 +133,10 @@ void proxy_answer::fail(const call_end& how) {
     write("data: " + to_json(why) + "\n\n");
     return to_.end(id_);
   }
-  to_.answer(id_, {.status = why.status}, to_json(why));
+  http_answer head{.status = why.status};
+  if (why.retry_after_s > 0)
+    head.fields.emplace_back("Retry-After", std::to_string(why.retry_after_s));
+  to_.answer(id_, std::move(head), to_json(why));
 }
 
 void proxy_answer::drained(size_t bytes) {

@@ -135,6 +135,7 @@ class trust_reader {
             .nodes_min = p.getNodesMin(),
             .share_max_permille = p.getShareMaxPermille(),
             .roster_age_max_s = p.getRosterAgeMaxS(),
+            .buyers_min = p.getBuyersMin(),
             .shape = shape_mode(p.getShape())};
   }
 
@@ -210,9 +211,9 @@ std::string trust_text::toml() const {
   out += line("name", policy.name);
   out += fmt::format(
       "candidates_max = {}\nredraws_max = {}\nnodes_min = {}\nshare_max_permille = {}\n"
-      "roster_age_max_s = {}\nshape = \"{}\"\n",
+      "roster_age_max_s = {}\nbuyers_min = {}\nshape = \"{}\"\n",
       policy.candidates_max, policy.redraws_max, policy.nodes_min, policy.share_max_permille,
-      policy.roster_age_max_s, name_of(policy.shape));
+      policy.roster_age_max_s, policy.buyers_min, name_of(policy.shape));
   return out;
 }
 

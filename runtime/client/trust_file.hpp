@@ -24,6 +24,7 @@ struct policy_bounds {
   uint32_t nodes_min = 1;
   uint32_t share_max_permille = 1000;
   uint32_t roster_age_max_s = 3600;
+  uint32_t buyers_min = 0;  // under a key whose epoch is over, lest its tokens are not shown
   shape_mode shape = shape_mode::size;  // of answers, at least
 };
 

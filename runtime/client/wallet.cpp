@@ -164,8 +164,11 @@ result<void> wallet::add(std::span<const private_token> bought) {
 }
 
 result<std::optional<token_offer>> wallet::take(const token_key& change_under,
-                                                const hash32& challenge_digest) {
-  return show(change_under, challenge_digest, [](const private_token&) { return true; });
+                                                const hash32& challenge_digest,
+                                                std::span<const hash32> not_of) {
+  return show(change_under, challenge_digest, [not_of](const private_token& t) {
+    return std::ranges::find(not_of, t.key_id) == not_of.end();
+  });
 }
 
 result<std::optional<token_offer>> wallet::take_leftover(const token_key& change_under,

@@ -44,10 +44,11 @@ class wallet {
   std::map<hash32, numbers> count_by_key() const;
 
   result<void> add(std::span<const private_token> bought);
-  /// One at random of those for that challenge, in use from here on; nothing if there is none.
-  /// Its change is to be signed by `change_under`.
+  /// One at random of those for that challenge and not of those keys, in use from here on; nothing
+  /// if there is none. Its change is to be signed by `change_under`.
   result<std::optional<token_offer>> take(const token_key& change_under,
-                                          const hash32& challenge_digest);
+                                          const hash32& challenge_digest,
+                                          std::span<const hash32> not_of = {});
   /// The same, of those only that another key signed.
   result<std::optional<token_offer>> take_leftover(const token_key& change_under,
                                                    const hash32& challenge_digest);

@@ -8,6 +8,8 @@
 /// What the heads of requests and of answers are read with.
 namespace lethe::head_text {
 
+inline constexpr std::string_view head_end = "\r\n\r\n";
+
 inline char lower(char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; }
 
 inline bool same_name(std::string_view a, std::string_view b) {

@@ -63,6 +63,7 @@ std::string_view http_reply::field(std::string_view name) const {
 }
 
 result<http_reply> read_reply(std::string_view text, bool head_only, uint32_t fields_max) {
+  if (!text.ends_with(head_end)) return bad("its head is cut");
   auto r = read_status_line(cut(text, "\r\n"));
   if (!r) return r.why();
   seen_frames seen;

@@ -23,8 +23,9 @@ struct http_reply {
   std::string_view field(std::string_view name) const;
 };
 
-/// `text` is a whole head, of an answer to HEAD if `head_only`. As strict as the server: a length
-/// that is said twice, or beside chunks, is refused. Interim answers (1xx) have no frame.
+/// `text` is a whole head, with its empty line, of an answer to HEAD if `head_only`; any other is
+/// refused. As strict as the server: a length that is said twice, or beside chunks, is refused.
+/// Interim answers (1xx) have no frame.
 result<http_reply> read_reply(std::string_view text, bool head_only, uint32_t fields_max);
 
 }  // namespace lethe

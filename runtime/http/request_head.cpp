@@ -128,6 +128,7 @@ std::variant<std::optional<size_t>, http_refusal> find_head_end(std::string_view
 
 std::variant<http_head, http_refusal> read_head(std::string_view text, const http_limits& limits,
                                                 std::pmr::memory_resource* memory) {
+  if (!text.ends_with(head_end)) return http_refusal{400};
   http_head head{.fields = std::pmr::vector<http_field>(memory)};
   head.fields.reserve(16);
   if (int status = read_request_line(cut(text, "\r\n"), head)) return http_refusal{status};

@@ -41,8 +41,8 @@ struct http_refusal {
 std::variant<std::optional<size_t>, http_refusal> find_head_end(std::string_view input,
                                                                 size_t head_bytes_max);
 
-/// `text` is a whole head. Strict: two readers of one request must not disagree about where it
-/// ends.
+/// `text` is a whole head, with its empty line; any other is refused. Strict: two readers of one
+/// request must not disagree about where it ends.
 std::variant<http_head, http_refusal> read_head(std::string_view text, const http_limits& limits,
                                                 std::pmr::memory_resource* memory);
 

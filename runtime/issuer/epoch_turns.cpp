@@ -23,7 +23,7 @@ result<void> epoch_turns::turn(uint64_t now_s) {
   auto keys = shelf_.live_in(epoch);
   if (!keys) return keys.why();
   keys_.replace(*std::move(keys));
-  show(now_s);
+  if (auto shown = show(epoch, now_s); !shown) return shown;
   if (auto swept = shelf_.sweep(); !swept) return swept;
   auto old = shelf_.before(epoch > 0 ? epoch - 1 : 0);
   if (!old) return old.why();
@@ -33,11 +33,25 @@ result<void> epoch_turns::turn(uint64_t now_s) {
   return {};
 }
 
-void epoch_turns::show(uint64_t now_s) {
-  auto text = std::make_shared<const std::string>(
-      write_directory(keys_.hold()->directory(std::string(request_uri), now_s)));
+/// Whoever bought under the key before has done so: nobody holds it for a purchase any more.
+result<void> epoch_turns::show(uint32_t epoch, uint64_t now_s) {
+  auto published = keys_.hold()->directory(std::string(request_uri), now_s);
+  for (auto& k : published.keys) {
+    if (epoch == 0 || k.not_before_s != shelf_.begin_of(epoch - 1)) continue;
+    auto count = buyers(epoch - 1);
+    if (!count) return count.why();
+    k.buyers = *count;
+  }
+  auto text = std::make_shared<const std::string>(write_directory(published));
   std::lock_guard lock(mutex_);
   directory_ = std::move(text);
+  return {};
+}
+
+result<uint64_t> epoch_turns::buyers(uint32_t epoch) {
+  auto count = accounts_.buyers(epoch);
+  if (!count) return count.why();
+  return *count / buyers_step * buyers_step;
 }
 
 std::shared_ptr<const std::string> epoch_turns::directory() const {
@@ -62,9 +76,9 @@ result<void> epoch_turns::log_buyers(uint32_t epoch) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line); lines += line + "\n")
     if (line.starts_with(begin)) return {};
-  auto count = accounts_.buyers(epoch);
+  auto count = buyers(epoch);
   if (!count) return count.why();
-  lines += fmt::format("{}{}\n", begin, *count / buyers_step * buyers_step);
+  lines += fmt::format("{}{}\n", begin, *count);
   return write_durable(path, as_bytes(lines), 0600);
 }
 

@@ -24,9 +24,11 @@ class epoch_turns {
   std::shared_ptr<const std::string> directory() const;
 
  private:
-  void show(uint64_t now_s);
+  result<void> show(uint32_t epoch, uint64_t now_s);
+  /// Rounded down, so that no account can be told by it.
+  result<uint64_t> buyers(uint32_t epoch);
   result<void> retire(uint32_t epoch);
-  /// A line "EPOCH COUNT" of the file `buyers`, rounded down so that no account can be told by it.
+  /// A line "EPOCH COUNT" of the file `buyers`.
   result<void> log_buyers(uint32_t epoch);
 
   const std::filesystem::path folder_;

@@ -34,14 +34,19 @@ result<facts> of_gateway_keys(bytes_view payload) {
   return all;
 }
 
+std::string key_text(const published_key& k) {
+  auto text = to_hex(sha256({k.key}));
+  if (k.not_before_s) text += " from " + utc_text(*k.not_before_s);
+  if (k.buyers == 0) return text + ", bought by fewer than ten accounts";
+  return k.buyers ? fmt::format("{}, bought by {} accounts or more", text, *k.buyers) : text;
+}
+
 result<facts> of_issuer_keys(bytes_view payload) {
   auto directory = read_directory(as_text(payload));
   if (!directory) return directory.why();
   facts all;
   for (const auto& k : directory->keys)
-    all.push_back(
-        {fmt::format("key {}", all.size() + 1),
-         to_hex(sha256({k.key})) + (k.not_before_s ? " from " + utc_text(*k.not_before_s) : "")});
+    all.push_back({fmt::format("key {}", all.size() + 1), key_text(k)});
   return all;
 }
 
@@ -52,6 +57,7 @@ result<facts> of_policy(const log_entry& entry) {
             {"candidates", uint64_t{p->candidates}},
             {"redraws", uint64_t{p->redraws}},
             {"nodes at least", uint64_t{p->nodes_min}},
+            {"buyers at least", uint64_t{p->buyers_min}},
             {"evidence", fmt::format("{}", fmt::join(p->evidence_kinds, " "))}};
   for (const auto& [name, capacity] : p->classes)
     all.push_back({"class " + name, uint64_t{capacity}});

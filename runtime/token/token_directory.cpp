@@ -14,6 +14,8 @@ namespace {
 
 namespace dom = simdjson::dom;
 
+constexpr std::string_view not_before_name = "not-before", buyers_name = "lethe-buyers";
+
 /// Nothing if it is not there; an error if it is there twice.
 result<std::optional<dom::element>> member(dom::object of, std::string_view name) {
   std::optional<dom::element> found;
@@ -38,6 +40,16 @@ result<Value> needed(dom::object of, std::string_view name) {
   return value;
 }
 
+/// Nothing if it is not there.
+result<std::optional<uint64_t>> number(dom::object of, std::string_view name) {
+  auto found = member(of, name);
+  if (!found) return found.why();
+  if (!*found) return std::optional<uint64_t>{};
+  uint64_t value = 0;
+  if ((*found)->get(value) != simdjson::SUCCESS) return not_there(name);
+  return std::optional(value);
+}
+
 bool is_uri_text(std::string_view uri) {
   return !uri.empty() && uri.size() <= limits::token_uri_bytes_max &&
          std::ranges::all_of(uri, [](char c) { return c > ' ' && c < 0x7f; });
@@ -56,14 +68,11 @@ result<std::optional<published_key>> read_key(dom::element from) {
   if (!bytes) return fail("token directory: a token-key is no base64url");
   auto spki = read_spki(*bytes);
   if (!spki) return spki.why();
-  std::optional<published_key> read(published_key{.key = *spki});
-  auto since = member(object, "not-before");
+  auto since = number(object, not_before_name);
   if (!since) return since.why();
-  if (!*since) return read;
-  uint64_t seconds = 0;
-  if ((*since)->get(seconds) != simdjson::SUCCESS) return not_there("not-before");
-  read->not_before_s = seconds;
-  return read;
+  auto buyers = number(object, buyers_name);
+  if (!buyers) return buyers.why();
+  return std::optional(published_key{.key = *spki, .not_before_s = *since, .buyers = *buyers});
 }
 
 result<void> add_key(dom::element from, token_directory& to) {
@@ -84,6 +93,15 @@ const published_key* token_directory::usable(uint64_t now_s) const {
   return found == keys.end() ? nullptr : &*found;
 }
 
+std::vector<published_key> token_directory::over(uint64_t now_s) const {
+  const auto* current = usable(now_s);
+  std::vector<published_key> before;
+  for (const auto& k : keys)
+    if (current && k.not_before_s.value_or(0) < current->not_before_s.value_or(0))
+      before.push_back(k);
+  return before;
+}
+
 std::string write_directory(const token_directory& directory) {
   check(is_uri_text(directory.issuer_request_uri));
   json_text out(std::pmr::get_default_resource());
@@ -94,7 +112,8 @@ std::string write_directory(const token_directory& directory) {
     write_base64url(k.key, key);
     out.open('{').key("token-type").number(uint64_t{token_type_blind_rsa});
     out.key("token-key").text(key);
-    if (k.not_before_s) out.key("not-before").number(*k.not_before_s);
+    if (k.not_before_s) out.key(not_before_name).number(*k.not_before_s);
+    if (k.buyers) out.key(buyers_name).number(*k.buyers);
     out.close('}');
   }
   out.close(']').close('}');

@@ -9,7 +9,9 @@ namespace lethe {
 
 struct published_key {
   token_spki key;
-  std::optional<uint64_t> not_before_s;  // Unix time
+  std::optional<uint64_t> not_before_s = {};  // Unix time
+  /// Accounts that bought under it, at least: said once nobody can any more.
+  std::optional<uint64_t> buyers = {};
 
   bool operator==(const published_key&) const = default;
 };
@@ -22,6 +24,8 @@ struct token_directory {
   bool operator==(const token_directory&) const = default;
   /// The first that is already valid; null if none is.
   const published_key* usable(uint64_t now_s) const;
+  /// Those that were the preferred one before that.
+  std::vector<published_key> over(uint64_t now_s) const;
 };
 
 /// The URI is not empty and of printable ASCII.

@@ -9,12 +9,14 @@ namespace lethe {
 /// The program in the background, which may wait for long.
 class running_lethe {
  public:
-  explicit running_lethe(std::vector<std::string> words) {
+  /// `in`: what it reads, if that is not nothing.
+  explicit running_lethe(std::vector<std::string> words, int in = -1) {
     std::string out = folder_ / "out", err = folder_ / "err";
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_WRONLY | O_CREAT, 0600);
     posix_spawn_file_actions_addopen(&files, 2, err.c_str(), O_WRONLY | O_CREAT, 0600);
+    if (in >= 0) posix_spawn_file_actions_adddup2(&files, in, 0);
     words.insert(words.begin(), places::program);
     std::vector<char*> argv;
     for (auto& w : words) argv.push_back(w.data());

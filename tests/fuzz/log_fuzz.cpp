@@ -1,6 +1,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/log/be_fields.hpp"
 #include "runtime/log/log_policy.hpp"
 #include "runtime/log/log_reader.hpp"
 #include "runtime/log/roster.hpp"
@@ -71,13 +72,38 @@ void any_proof(bytes_view b) {
   expect(!verify_consistency(index, size, proof, one, one) || (index == size && proof.empty()));
 }
 
+/// A proof with what it proves: if it holds, it holds for nothing else, and no part of it does.
+void whole_proof(bytes_view b) {
+  field_reader in(b);
+  const bool grows = in.number<uint8_t>() % 2;
+  const auto first = in.number<uint64_t>(), size = in.number<uint64_t>();
+  hash32 one{}, two{};
+  for (hash32* h : {&one, &two})
+    if (bytes_view at = in.bytes(h->size()); in.good()) std::ranges::copy(at, h->begin());
+  if (!in.good()) return;
+  merkle_proof proof;
+  for (bytes_view left = in.rest(); left.size() >= 32; left = left.subspan(32))
+    std::copy_n(left.begin(), 32, proof.emplace_back().begin());
+  const auto holds = [&](uint64_t n, const hash32& h, std::span<const hash32> p) {
+    return grows ? verify_consistency(first, n, p, one, h) : verify_inclusion(one, first, n, p, h);
+  };
+  if (!holds(size, two, proof)) return;
+  expect(grows ? first <= size : first < size);
+  hash32 other = two;
+  other[9] ^= std::byte{1};
+  expect(!holds(size, other, proof));
+  expect(proof.empty() || !holds(size, two, std::span(proof).first(proof.size() - 1)));
+  proof.push_back(two);
+  expect(!holds(size, two, proof));
+}
+
 }  // namespace
 
 /// What a log, its mirrors and its witnesses say.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const bytes_view rest(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
-  switch (data[0] % 5) {
+  switch (data[0] % 6) {
     case 0:
       any_note(rest);
       break;
@@ -92,6 +118,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 4:
       any_proof(rest);
+      break;
+    case 5:
+      whole_proof(rest);
   }
   return 0;
 }

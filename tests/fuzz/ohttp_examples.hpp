@@ -36,6 +36,14 @@ inline constexpr ohttp_example ohttp_examples[] = {
     {3, true, 67, "01de4192f1e5545aa68d2a91ab52714a0e74a6722c30e1d421a6a95dd4646f55",
      "5e4346856e13b0612700bcbf43c2a6395d72c0b1c5e62b940b884e8fb24f500c",
      "0aed49386011d30c9b8e9d7da74e4286b6c6e24fe6599c4cdebc77bc97adeeb3"},
+    // RFC 9458, appendix A
+    {1, false, 1, "3c168975674b2fa8e465970b79c8dcf09f1c741626480bd4c6162fc5b6a98e1a",
+     "4b28f881333e7c164ffc499ad9796f877f4e1051ee6d31bad19dec96c208b472",
+     "62d87a6ba569ee81014c2641f52bea36"},
+    // the example of draft-ietf-ohai-chunked-ohttp
+    {1, true, 1, "1c190d72acdbe4dbc69e680503bb781a932c70a12c8f3754434c67d8640d8698",
+     "8811eb457e100811c40a0aa71340a1b81d804bb986f736f2f566a7199761a032",
+     "1d4484834ae36102a6ac42a5523454d9"},
 };
 
 inline std::vector<std::byte> bytes_of(std::string_view hex) {

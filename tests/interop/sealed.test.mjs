@@ -6,7 +6,7 @@ import { gather } from './client/bhttp.mjs';
 import { checkRoster, readRoster, rootOf, verifyRoster } from './client/roster.mjs';
 import { ChunkKeys } from './client/chunks.mjs';
 import {
-  NodeAnswer, sealToNodes, shapeOf, verifyReceipt, verifyRefusal,
+  NodeAnswer, checkRefusal, sealToNodes, shapeOf, verifyReceipt, verifyRefusal,
 } from './client/sealed.mjs';
 import {
   nodeOf, openAtNode, sealAnswer, signLeaf, signReceipt, signRefusal, signer,
@@ -101,6 +101,20 @@ test('a refusal is of one request and one node', async () => {
   assert.deepEqual(await verifyRefusal(made, nodes[0].sigpk, seeded(5)), { epoch, reason: 'full' });
   await assert.rejects(verifyRefusal(made, nodes[0].sigpk, seeded(6)), /another request/);
   await assert.rejects(verifyRefusal(made, nodes[1].sigpk, seeded(5)), /not the node's/);
+});
+
+test('a refusal that is shown is of a node that was asked, its epoch and its reason', async () => {
+  const asked = { nodes, binding: seeded(5), epoch };
+  const shown = async (by, more, status = 429) => checkRefusal(
+    await signRefusal(by, { binding: seeded(5), epoch, reason: 'full', ...more }), asked, status);
+  for (const node of nodes) assert.deepEqual(await shown(node, {}), { epoch, reason: 'full' });
+  const stranger = await nodeOf(seeded(7), seeded(8));
+  await assert.rejects(shown(stranger, {}), /no node asked/);
+  await assert.rejects(shown(nodes[0], { binding: seeded(6) }), /no node asked/);
+  await assert.rejects(shown(nodes[0], { epoch: epoch + 1 }), /of epoch 4; the request is of 3/);
+  await assert.rejects(shown(nodes[0], { epoch: epoch + 1 }, 503), /of epoch 4/);
+  await assert.rejects(shown(nodes[0], { reason: 'leaving' }), /did not say that it is full/);
+  assert.equal((await shown(nodes[0], { reason: 'leaving' }, 503)).reason, 'leaving');
 });
 
 /// A roster of leaves, and what a log would say of it.

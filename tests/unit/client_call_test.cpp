@@ -628,5 +628,32 @@ TEST_F(ClientCall, DropsTokensWhenTheirKeyRetires) {
   EXPECT_EQ(client->count().tokens, 8u);
 }
 
+TEST_F(ClientCall, ShowsNoTokenOfAKeyThatTooFewBoughtUnder) {
+  client = nullptr;
+  cluster.accepts.buyers_min = 30;
+  put_file(home.file(), as_bytes(cluster.trust_text_of()));
+  cluster.now_s += 1;
+  cluster.buyers = 20;
+  cluster.add_issuer_key(1, cluster.now_s);
+  client = start(0);
+  EXPECT_EQ(client->count().tokens, 0u) << "what is left may not be shown";
+  const auto refused = call();
+  EXPECT_EQ(refused.fault, call_fault::tokens);
+  EXPECT_NE(refused.why.text.find("8 are of a key that fewer accounts bought under"),
+            std::string::npos)
+      << refused.why.text;
+  EXPECT_EQ(refused.draws, 0u);
+  EXPECT_TRUE(cluster.tokens.empty());
+  EXPECT_EQ(*client->buy(), 8u);
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(call("{\"n\":" + std::to_string(i) + "}"));
+  EXPECT_FALSE(call());
+  for (const auto& t : cluster.tokens) EXPECT_EQ(t.key_id, key_of_test(1).published().id());
+  client = nullptr;
+  cluster.buyers = 30;
+  cluster.log_issuer();
+  client = start(0);
+  EXPECT_TRUE(call()) << "as many as are wanted";
+}
+
 }  // namespace
 }  // namespace lethe

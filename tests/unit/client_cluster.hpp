@@ -102,8 +102,10 @@ class fake_cluster final : public http_handler {
   std::optional<uint64_t> witnessed_at_s;
   std::function<std::optional<inner_problem>(const inner_sealed&, const node_key&)> refuse;
   node_answer says{.pieces = {"{\"id\":\"1\"}"}};
+  std::optional<uint64_t> buyers;       // that the issuer says of keys whose epoch is over
   uint32_t claims_too_early = 0;        // answered 409
   std::atomic<bool> unreached = false;  // the relay's gateway
+  std::atomic<bool> hangs = false;      // the relay or its gateway
   std::function<void()> hold;           // before what follows an answer's first chunk
 
   // What it saw.
@@ -115,6 +117,7 @@ class fake_cluster final : public http_handler {
   std::vector<bytes> claims;
   std::vector<std::string> fields_outside, bodies_outside;  // of requests to the relay
   uint32_t asked = 0;                                       // sealed requests
+  std::atomic<uint32_t> hung{0};                            // that had no answer
 
   /// What `hold` held back is said.
   void join() { rest_.join(); }
@@ -132,7 +135,10 @@ class fake_cluster final : public http_handler {
     log_issuer();
   }
   void log_issuer() {
-    auto text = write_directory(issuer_.directory("/token-request", now_s));
+    auto d = issuer_.directory("/token-request", now_s);
+    for (auto& k : d.keys)
+      if (k.not_before_s < d.usable(now_s)->not_before_s) k.buyers = buyers;
+    auto text = write_directory(d);
     log.add({log_kind::issuer_keys, ++issuer_epoch_, text_bytes(text)});
   }
   /// The next epoch's, with new keys.
@@ -159,6 +165,7 @@ class fake_cluster final : public http_handler {
   void arrived(http_server& from, http_request r) override {
     std::lock_guard guard(lock);
     const bool bought = r.head.path == "/token-request-batch";
+    if (hangs && !bought) return void(++hung);
     if (unreached && !bought) return from.answer(r.id, {.status = 502}, "");
     if (!bought) bodies_outside.emplace_back(r.body);
     for (const auto& f : r.head.fields)

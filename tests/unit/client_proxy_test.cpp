@@ -240,11 +240,29 @@ TEST_F(ClientProxy, BuysOnATimerAndNotForACall) {
   proxy = serve();
   EXPECT_EQ(ask("{}").head.status, 200);
   EXPECT_EQ(client->count().tokens, 7u);
-  steady += 1000;
-  EXPECT_TRUE(comes_true([&] { return client->count().tokens == 15; }));
-  steady += 1000;
+  EXPECT_TRUE(comes_true([&] { return steady += 1000, client->count().tokens == 15; }));
+  steady += restock_within_s;
   std::this_thread::sleep_for(milliseconds(600));
   EXPECT_EQ(client->count().tokens, 15u);  // that is enough
+}
+
+TEST(ClientRestocking, IsSomeHoursAfterThereIsLessThanABatch) {
+  std::set<uint64_t> times;
+  for (int i = 0; i < 100; ++i) {
+    restocking r;
+    EXPECT_FALSE(r.due(64, 64, 0));
+    uint64_t now_s = 1000;
+    while (!r.due(63, 64, now_s) && now_s < 1000 + restock_within_s) ++now_s;
+    EXPECT_LT(now_s, 1000 + restock_within_s);
+    times.insert(now_s);
+  }
+  EXPECT_GT(times.size(), 90u);
+  EXPECT_GT(*times.rbegin() - *times.begin(), restock_within_s / 2);
+  restocking r;
+  EXPECT_TRUE(r.due(31, 64, 0)) << "it may run out soon";
+  EXPECT_TRUE(r.due(0, 1, 0));
+  EXPECT_TRUE(r.due(0, 8, 0));
+  EXPECT_FALSE(r.due(0, 0, 0)) << "nobody knows the batch";
 }
 
 TEST_F(ClientProxy, ClaimsChangeOnATimer) {

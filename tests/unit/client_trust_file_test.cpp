@@ -20,7 +20,11 @@ trust_text sample_text() {
           .issuer_name = "issuer.example",
           .authorities = "keys/ca.pem",
           .evidence = {"none", "tpm2"},
-          .policy = {.name = "embedded", .candidates_max = 2, .redraws_max = 1, .nodes_min = 3}};
+          .policy = {.name = "embedded",
+                     .candidates_max = 2,
+                     .redraws_max = 1,
+                     .nodes_min = 3,
+                     .buyers_min = 20}};
 }
 
 result<trust_file> parse(const std::string& toml) { return trust_file::parse(toml, "/k/t.toml"); }
@@ -57,6 +61,7 @@ TEST(ClientTrustFile, ReadsWhatItWrites) {
   EXPECT_EQ(read->policy.candidates_max, 2u);
   EXPECT_EQ(read->policy.redraws_max, 1u);
   EXPECT_EQ(read->policy.nodes_min, 3u);
+  EXPECT_EQ(read->policy.buyers_min, 20u);
   EXPECT_EQ(read->policy.shape, shape_mode::size);
 }
 

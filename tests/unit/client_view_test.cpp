@@ -103,6 +103,32 @@ TEST(ClientViewShape, IsTheTrustFilesAtLeast) {
   expect_shape(size, shape_mode::off, "strict", "");
 }
 
+/// The policy's minimum is 20.
+TEST_F(ClientView, SaysWhenFewBoughtUnderAKey) {
+  const auto crowd = [&](std::optional<uint64_t> buyers) {
+    cluster.buyers = buyers;
+    cluster.log_issuer();
+    auto state = v.view->refresh(cluster.now_s);
+    EXPECT_TRUE(state) << state.end.why.text;
+    auto said = std::ranges::find((*state)->steps, "crowd", &check_step::name);
+    EXPECT_NE(said, (*state)->steps.end());
+    EXPECT_TRUE((*state)->small_crowds.empty()) << "the trust file demands nothing";
+    return *said;
+  };
+  cluster.now_s += 1;
+  cluster.add_issuer_key(1, cluster.now_s);
+  EXPECT_TRUE(crowd(20).ok);
+  EXPECT_TRUE(crowd(30).ok);
+  EXPECT_EQ(crowd(30).detail, "30 accounts or more bought under the key before");
+  EXPECT_FALSE(crowd(10).ok);
+  EXPECT_EQ(crowd(10).detail,
+            "10 accounts or more bought under the key before; 20 are wanted: its tokens hide among "
+            "few");
+  EXPECT_EQ(crowd(0).detail.find("fewer than ten accounts bought under the key before; 20"), 0u);
+  EXPECT_FALSE(crowd({}).ok);
+  EXPECT_NE(crowd({}).detail.find("nobody says how many"), std::string::npos);
+}
+
 TEST_F(ClientView, FollowsTheClusterAndReadsAnewWhatIsOver) {
   ASSERT_TRUE(v.look());
   cluster.now_s += 600;

@@ -226,6 +226,32 @@ TEST(HttpClient, AnAnswerMayEndWithItsConnection) {
   EXPECT_EQ(got->body, "all of it");
 }
 
+TEST(HttpClient, AnAnswerThatIsCutAtAnyByteIsNone) {
+  auto c = client_with();
+  for (const std::string text :
+       {"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\nbody",
+        "HTTP/1.1 100\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "2\r\nbo\r\n2;x=y\r\ndy\r\n0\r\nT: r\r\n\r\n"}) {
+    for (size_t bytes = 0; bytes < text.size(); ++bytes) {
+      reciter r(text.substr(0, bytes));
+      auto got = ask_whole(*c, get_from(origin_of(r.address)));
+      EXPECT_FALSE(got) << bytes;
+    }
+    reciter r(text);
+    auto got = ask_whole(*c, get_from(origin_of(r.address)));
+    ASSERT_TRUE(got) << got.why().text;
+    EXPECT_EQ(got->body, "body");
+  }
+}
+
+TEST(HttpClient, AHeadThatIsCutAtAnyByteIsNone) {
+  const std::string head =
+      "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\n";
+  for (size_t bytes = 0; bytes < head.size(); ++bytes)
+    EXPECT_FALSE(read_reply(head.substr(0, bytes), false, 8)) << bytes;
+  EXPECT_TRUE(read_reply(head, false, 8));
+}
+
 TEST(HttpClient, WhatIsNoAnswerIsRefusedWithAReason) {
   std::string ok = "HTTP/1.1 200 OK\r\n";
   std::string fields;

@@ -41,6 +41,44 @@ TEST(HttpLimits, HeadBytes) {
   EXPECT_TRUE(eventually([&] { return s->numbers().refused == 2; }));
 }
 
+/// All that a request with a body has.
+const std::string whole_requests[] = {
+    "POST /v1/p?q=1 HTTP/1.1\r\nHost: x\r\nX-A: b, c\r\nContent-Length: 4\r\n\r\nbody",
+    "POST /v1/p HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+    "chunked\r\n\r\n2\r\nbo\r\n2;x=y\r\ndy\r\n0\r\n"
+    "T: r\r\n\r\n"};
+
+TEST(HttpLimits, AHeadThatIsCutAtAnyByteIsNone) {
+  for (const std::string& text : whole_requests) {
+    const size_t head = text.find("\r\n\r\n") + 4;
+    for (size_t bytes = 0; bytes <= head; ++bytes) {
+      const std::string_view part = std::string_view(text).substr(0, bytes);
+      auto found = find_head_end(part, 1000);
+      ASSERT_TRUE(std::holds_alternative<std::optional<size_t>>(found)) << bytes;
+      EXPECT_EQ(std::get<0>(found), bytes == head ? std::optional(head) : std::nullopt) << bytes;
+      auto read = read_head(part, {}, std::pmr::get_default_resource());
+      EXPECT_EQ(std::holds_alternative<http_head>(read), bytes == head) << bytes;
+    }
+  }
+}
+
+TEST(HttpLimits, ARequestThatIsCutAtAnyByteNeverArrives) {
+  program p(echo);
+  auto s = serve(p);
+  for (const std::string& text : whole_requests) {
+    for (size_t bytes = 0; bytes < text.size(); ++bytes) {
+      client c(*s);
+      EXPECT_TRUE(c.send(std::string_view(text).substr(0, bytes)));
+      c.half_close();
+      EXPECT_EQ(c.take_all().find("HTTP/1.1 200"), std::string::npos) << bytes;
+    }
+    EXPECT_EQ(p.arrivals(), 0u);
+  }
+  client c(*s);
+  EXPECT_EQ(c.ask(whole_requests[0]).status, 200);
+  EXPECT_EQ(c.ask(whole_requests[1]).status, 200);
+}
+
 TEST(HttpLimits, Fields) {
   program p(echo);
   auto s = serve(p, {.fields_max = 20});

@@ -75,7 +75,15 @@ TEST_F(IssuerEpoch, LogsBuyersRoundedDown) {
       ASSERT_TRUE(accounts->charge(name, n < buyers, epoch));
   }
   house.start();
-  for (uint32_t epoch : {11, 12, 13, 14}) go_to(epoch);
+  EXPECT_TRUE(house.directory().over(house.now_s).empty());
+  for (auto [epoch, buyers] : {std::pair{11u, 20u}, {12u, 20u}, {13u, 30u}}) {
+    go_to(epoch);
+    const auto published = house.directory();
+    ASSERT_EQ(published.over(house.now_s).size(), 1u);
+    EXPECT_EQ(published.over(house.now_s)[0].buyers, buyers) << epoch;
+    EXPECT_FALSE(published.usable(house.now_s)->buyers) << "its epoch goes on";
+  }
+  go_to(14);
   EXPECT_TRUE(eventually([&] {
     return file_text(folder / "issuer/buyers") == "10 20\n11 20\n12 30\n";
   })) << file_text(folder / "issuer/buyers");

@@ -184,6 +184,31 @@ TEST(Merkle, NoOtherLeafPlaceSizeOrProofIsAccepted) {
     }
 }
 
+/// As bytes, of which a proof is what is whole.
+merkle_proof cut_proof(const merkle_proof& proof, size_t from, size_t bytes) {
+  const size_t hashes = bytes / sizeof(hash32);
+  return {proof.begin() + ptrdiff_t(from), proof.begin() + ptrdiff_t(from + hashes)};
+}
+
+TEST(Merkle, AProofThatIsCutAtAnyByteProvesNothing) {
+  const merkle_tree tree = tree_of(sizes);
+  for (uint64_t size : {1, 2, 3, 7, 8, 37, 64, 70})
+    for (uint64_t i = 0; i < size; ++i) {
+      const auto root = tree.root(size);
+      const auto path = *inclusion_proof(i, size, tree.source());
+      const auto proof = *consistency_proof(i + 1, size, tree.source());
+      for (size_t bytes = 0; bytes < path.size() * sizeof(hash32); ++bytes)
+        for (size_t from : {size_t{0}, path.size() - bytes / sizeof(hash32)})
+          ASSERT_FALSE(verify_inclusion(nth(i), i, size, cut_proof(path, from, bytes), root))
+              << i << " of " << size << ", " << bytes << " bytes";
+      for (size_t bytes = 0; bytes < proof.size() * sizeof(hash32); ++bytes)
+        for (size_t from : {size_t{0}, proof.size() - bytes / sizeof(hash32)})
+          ASSERT_FALSE(verify_consistency(i + 1, size, cut_proof(proof, from, bytes),
+                                          tree.root(i + 1), root))
+              << i + 1 << " to " << size << ", " << bytes << " bytes";
+    }
+}
+
 TEST(Merkle, AForkIsNotConsistent) {
   const merkle_tree tree = tree_of(sizes);
   for (uint64_t old = 1; old < sizes; ++old) {
@@ -238,6 +263,18 @@ TEST(Tiles, PathsAreReadAsTheyAreWritten) {
                            "tile/entries/000.p/1.p/1",
                            "tile/entries/x018/x446/x744/x073/x709/x551/616"})
     EXPECT_FALSE(tile_path::parse(text)) << text;
+}
+
+TEST(Tiles, ThatAreCutAtAnyByteGiveNothing) {
+  const merkle_tree tree = tree_of(7);
+  bytes whole;
+  for (const hash32& h : tree.level(0)) whole.insert(whole.end(), h.begin(), h.end());
+  for (size_t size = 0; size <= whole.size() + 1; ++size) {
+    bytes served = whole;
+    served.resize(size);
+    tile_reader tiles(7, [&](std::string_view) -> result<bytes> { return served; });
+    EXPECT_EQ(bool(merkle_frontier::from(7, tiles.source())), size == whole.size()) << size;
+  }
 }
 
 TEST(Tiles, GiveTheSubtreesOfTheTree) {

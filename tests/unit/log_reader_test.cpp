@@ -275,6 +275,25 @@ TEST(LogReader, WhoServesTilesBadlyHidesNoDuplicate) {
   EXPECT_TRUE(reader.evidence()->entries[1].inclusion.empty());
 }
 
+TEST(LogReader, RefusesWhatIsServedCutAtAnyByte) {
+  free_log log = full_log(2);
+  const signed_head note = log.note(2, t0);
+  const auto serve = log.serve(note);
+  for (const char* path : {"checkpoint", "tile/entries/000.p/6"}) {
+    const bytes whole = *serve(path);
+    for (size_t size = 0; size <= whole.size() + 1; ++size) {
+      log.spoiled[path] = whole;
+      log.spoiled[path].resize(size);
+      log_reader reader(rules());
+      auto how = reader.read(log.serve(note), t0);
+      EXPECT_EQ(bool(how), size == whole.size()) << path << " of " << size;
+      EXPECT_EQ(reader.memory().has_value(), size == whole.size());
+      EXPECT_FALSE(reader.evidence());
+    }
+    log.spoiled.clear();
+  }
+}
+
 TEST(LogReader, NeedsEveryEntryToSeeADuplicate) {
   free_log log = full_log(300);
   log_reader reader = seen(log);

@@ -1,6 +1,7 @@
 // What `lethe log verify` checks: each kind of damage is refused by its own line.
 #include "runtime/publish/check_log_folder.hpp"
 
+#include "runtime/base/hex.hpp"
 #include "runtime/base/unix_time.hpp"
 #include "runtime/crypto/ohttp_config.hpp"
 #include "runtime/publish/entry_facts.hpp"
@@ -190,6 +191,17 @@ TEST(EntryFacts, SayWhatAnEntryHolds) {
   auto policy = text_of(*facts_of(sample_policy().to_entry(1)));
   EXPECT_TRUE(policy.starts_with("name embedded, candidates 1, ")) << policy;
   EXPECT_TRUE(policy.ends_with("class ember-nano/cpu 100, class ember/gpu 4000")) << policy;
+  const issuer_key made = issuer_key::make();
+  const token_key& key = made.published();
+  token_directory keys{"/issue", {{.key = key.spki(), .not_before_s = 1'800'000'000}}};
+  auto issuer = [&] {
+    return text_of(*facts_of(sample(log_kind::issuer_keys, 1, write_directory(keys))));
+  };
+  EXPECT_EQ(issuer(), "key 1 " + to_hex(key.id()) + " from 2027-01-15 08:00:00 UTC");
+  keys.keys[0].buyers = 0;
+  EXPECT_TRUE(issuer().ends_with(" UTC, bought by fewer than ten accounts")) << issuer();
+  keys.keys[0].buyers = 20;
+  EXPECT_TRUE(issuer().ends_with(" UTC, bought by 20 accounts or more")) << issuer();
   EXPECT_FALSE(facts_of(sample(log_kind::ohttp_keys, 1)));
   EXPECT_FALSE(facts_of(sample(log_kind::issuer_keys, 1)));
 }

@@ -43,6 +43,23 @@ TEST(TokenDirectory, UsesTheFirstKeyThatIsValid) {
   EXPECT_EQ(d.usable(11), &d.keys[0]);
 }
 
+TEST(TokenDirectory, SaysOfAKeyHowManyBoughtUnderIt) {
+  token_directory d = issuer_of_test().directory("/issue", 250);
+  EXPECT_TRUE(d.over(99).empty());
+  EXPECT_TRUE(d.over(199).empty());
+  ASSERT_EQ(d.over(250).size(), 1u);
+  EXPECT_EQ(d.over(250)[0].key, key_of_test(0).published().spki());
+  EXPECT_EQ(d.over(300).size(), 2u);
+  for (uint64_t buyers : {uint64_t{0}, uint64_t{20}, ~uint64_t{0}}) {
+    d.keys.back().buyers = buyers;
+    auto read = read_directory(write_directory(d));
+    ASSERT_TRUE(read) << read.why().text;
+    EXPECT_EQ(*read, d);
+    EXPECT_EQ(read->over(250)[0].buyers, buyers);
+    EXPECT_FALSE(read->usable(250)->buyers);
+  }
+}
+
 TEST(TokenDirectory, LeavesOutWhatItDoesNotKnow) {
   auto read =
       read_directory(R"({"x":[1,{"token-keys":2}],"issuer-request-uri":"/issue","token-keys":[
@@ -86,6 +103,9 @@ TEST(TokenDirectory, RefusesWhatIsBroken) {
                                  one_key(type + key + R"(,"not-before":1.5)"),
                                  one_key(type + key + R"(,"not-before":"1")"),
                                  one_key(type + key + R"(,"not-before":1,"not-before":2)"),
+                                 one_key(type + key + R"(,"lethe-buyers":-1)"),
+                                 one_key(type + key + R"(,"lethe-buyers":"1")"),
+                                 one_key(type + key + R"(,"lethe-buyers":1,"lethe-buyers":1)"),
                                  one_key(type + key + "},{" + type + key),
                                  one_key(type + key) + "x"})
     EXPECT_FALSE(read_directory(bad)) << bad;

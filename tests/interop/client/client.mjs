@@ -5,7 +5,7 @@ import { encodeRequest, gather, openParts, openResponse, pad } from './bhttp.mjs
 import { LogReader, readNoteKey } from './log.mjs';
 import { chunked, readKeys, sealRequest, whole } from './ohttp.mjs';
 import { checkRoster, drawNodes, verifyRoster } from './roster.mjs';
-import { sealToNodes, shapeOf, verifyRefusal } from './sealed.mjs';
+import { checkRefusal, sealToNodes, shapeOf } from './sealed.mjs';
 import * as tokens from './tokens.mjs';
 
 const sealedType = 'application/lethe-sealed-req', claimType = 'application/lethe-change';
@@ -180,7 +180,7 @@ export class PrivateClient {
     const sealed = await sealToNodes(message, nodes, roster.epoch, token.serialize(),
       policy.chunk_bytes);
     const change = await tokens.ask(challenge, tokens.keyToUse(directory));
-    return { ...sealed, nodes, token, change };
+    return { ...sealed, nodes, epoch: roster.epoch, token, change };
   }
 
   /// What goes to the gateway; `more` headers are for tests.
@@ -204,14 +204,8 @@ export class PrivateClient {
   async #refused({ status, headers, content }, sealed) {
     const text = textOf(await gather(content));
     const signed = headers.get('lethe-refusal');
-    if (signed) await this.#checkRefusal(signed, sealed);
+    if (signed) await checkRefusal(base64url.parse(signed, { loose: true }), sealed, status);
     return new Refused(status, headers, text, () => this.claim(sealed));
-  }
-
-  async #checkRefusal(signed, { nodes, binding }) {
-    const bytes = base64url.parse(signed, { loose: true });
-    const checks = nodes.map((node) => verifyRefusal(bytes, node.sigpk, binding));
-    await Promise.any(checks).catch(() => { throw new Error('refusal: no node asked signed it'); });
   }
 
   /// Change for a token whose request failed, into the wallet.

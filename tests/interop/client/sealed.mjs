@@ -164,3 +164,16 @@ export async function verifyRefusal(bytes, sigpk, binding) {
   if (!reason) throw new Error('refusal: its reason is unknown');
   return { epoch, reason };
 }
+
+/// The word of a node that was asked, about that request and its epoch; with a 429 it says `full`.
+export async function checkRefusal(bytes, { nodes, binding, epoch }, status) {
+  const checks = nodes.map((node) => verifyRefusal(bytes, node.sigpk, binding));
+  const read = await Promise.any(checks).catch(() => {
+    throw new Error('refusal: no node asked signed it');
+  });
+  if (read.epoch !== epoch)
+    throw new Error(`refusal: of epoch ${read.epoch}; the request is of ${epoch}`);
+  if (status === 429 && read.reason !== 'full')
+    throw new Error('refusal: the node did not say that it is full');
+  return read;
+}
