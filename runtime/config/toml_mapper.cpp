@@ -5,7 +5,7 @@
 
 #include "runtime/config/annotations.hpp"
 #include "runtime/config/quantity.hpp"
-#include "runtime/config/similar.hpp"
+#include "runtime/base/similar.hpp"
 
 namespace lethe {
 

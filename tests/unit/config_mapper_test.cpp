@@ -3,7 +3,7 @@
 
 #include "runtime/config/quantity.hpp"
 #include "runtime/config/reference.hpp"
-#include "runtime/config/similar.hpp"
+#include "runtime/base/similar.hpp"
 
 namespace lethe {
 namespace {
