@@ -254,7 +254,7 @@ enum JoinRefusal {
   none @0;          # it is in
   unknownHost @1;   # the leader's file doesn't name it
   otherProcess @2;  # serves in its name
-  noMessage @3;     # the leader's answer was none
+  noMessage @3;     # question or answer was none
 }
 
 # directory -> supervisor
