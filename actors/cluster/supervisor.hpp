@@ -24,7 +24,7 @@ struct supervisor_setup {
   machine has;
   std::shared_ptr<engine_house> house;
   tracer* trace = nullptr;
-  std::function<void()> left;                         // the directory said: finish
+  std::function<void()> left;                          // the directory said: finish
   std::function<void(schema::JoinRefusal why)> heard;  // whether it will have us
 };
 

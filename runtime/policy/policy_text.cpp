@@ -6,18 +6,20 @@ namespace {
 
 constexpr std::string_view head = R"(# What may run under which profile
 
-`lethe config policy --markdown` writes this page from the table in `runtime/policy`, which decides: `lethe config check`
-and `lethe up` refuse what the file's profile refuses, by `optimizations = ["NAME"]` or by a key of its own, and say which
-promise it would break. A test holds this page against the table.
+`lethe config policy --markdown` writes this page from the table in `runtime/policy`, which decides:
+`lethe config check` and `lethe up` refuse what the file's profile refuses, by
+`optimizations = ["NAME"]` or by a key of its own, and say which promise it would break. A test
+holds this page against the table.
 
 - **allowed**: it is there.
 - **guarded**: it is there, with a safeguard that can't be taken off.
 - **refused**: it would break a promise.
 - **not built**: it could be allowed, but this build has none of it.
 
-Promises: S stateless computation, E enforceable guarantees, T non-targetability, P no privileged runtime access,
-V verifiable transparency ([DESIGN.md](DESIGN.md), section 2). *Breaks* says which of them would fall if it came without a
-safeguard. What is always on needs no name in a file; naming it changes nothing.
+Promises: S stateless computation, E enforceable guarantees, T non-targetability, P no privileged
+runtime access, V verifiable transparency ([DESIGN.md](DESIGN.md), section 2). *Breaks* says which
+of them would fall if it came without a safeguard. What is always on needs no name in a file; naming
+it changes nothing.
 
 | optimization | what it does | breaks | strict | session | lab | how | safeguard | instead | from |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |

@@ -63,10 +63,10 @@ class PrivatePath : public testing::Test {
   }
   std::string gateway_config(const std::string& listen, const std::string& name = "private",
                              const std::string& folder = "gateway") const {
-    return "name = \"" + name + "\"\nprofile = \"" + profile_ + "\"\n[model]\npath = \"" + std::string(places::source) +
-           "/models/ember\"\n[batching]\nkv_memory = \"32 MiB\"\n" + batching_ +
-           "[gateway]\nlisten = \"" + listen + "\"\nfolder = \"" + gateway_disk_ + folder +
-           "\"\nissuer = \"" + url_of(issuer_port_) + "\"\nissuer_secret = \"" +
+    return "name = \"" + name + "\"\nprofile = \"" + profile_ + "\"\n[model]\npath = \"" +
+           std::string(places::source) + "/models/ember\"\n[batching]\nkv_memory = \"32 MiB\"\n" +
+           batching_ + "[gateway]\nlisten = \"" + listen + "\"\nfolder = \"" + gateway_disk_ +
+           folder + "\"\nissuer = \"" + url_of(issuer_port_) + "\"\nissuer_secret = \"" +
            (issuer_disk_.empty() ? issuer_->folder() / "" : issuer_disk_) +
            "gateway.secret\"\ntoken_batch = " + std::to_string(batch_) + "\n" +
            authorities("issuer_authorities") + certificate_ + gateway_more_;

@@ -125,8 +125,8 @@ TEST(ConfigPolicy, AllThatIsWrongIsSaidAtOnce) {
        "c.toml:1: optimizations[1]: there is no optimization \"disk_kv\"; did you mean disk-kv?",
        "c.toml:1: optimizations[2]: disk-kv is refused",
        "c.toml:2: optimizations[3]: disk-kv is refused",
-       "c.toml:2: optimizations[5]: paged-kv is there before",
-       "listen.api: plain-api is refused", "health.lost_after_ms"});
+       "c.toml:2: optimizations[5]: paged-kv is there before", "listen.api: plain-api is refused",
+       "health.lost_after_ms"});
 }
 
 TEST(ConfigPolicy, AServiceStartsNoEngine) {
