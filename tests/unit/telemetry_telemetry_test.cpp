@@ -89,6 +89,17 @@ TEST(Telemetry, EachEventHasWordsAndRoomForItsNumbers) {
   }
 }
 
+TEST(Telemetry, NumbersOfAnySizeMakeALine) {
+  constexpr uint64_t sizes[] = {0, 1, 7, 255, 65535, UINT32_MAX, UINT64_MAX};
+  for (uint16_t e = 0; e < 64; ++e)
+    for (uint64_t a : sizes)
+      for (uint64_t b : sizes) {
+        auto text = rendered(telemetry_event(Event(e), a, b, a), names);
+        EXPECT_TRUE(!text.empty() && text.size() <= 200) << text;
+        EXPECT_EQ(text.find_first_of("{}\n"), text.npos) << text;
+      }
+}
+
 TEST(Telemetry, AReasonIsTheLongestEndThatItBeginsWith) {
   using schema::End;
   EXPECT_EQ(end_named(""), End::OTHER);
