@@ -54,10 +54,12 @@ std::vector<std::string> wrong_requests() {
   for (const char* type :
        {"application/json", "message/ohttp-req", "message/ohttp-chunked-req", "text/plain",
         "application/private-token-request", "application/private-token-arbitrary-batch"})
-    for (const char* path : {"/", "/token-request", "/v1/chat/completions", "/v1/change",
+    for (const char* path : {"/", "/token-request", "/v1/chat/completions", "/add-checkpoint",
                              "/.well-known/private-token-issuer-directory"})
-      for (const auto& body : {word, "{\"" + low_word + "\":\"" + word + "\"}",
-                               std::string(7, '\0') + word + std::string(300, '\xff')})
+      for (const auto& body :
+           {word, "{\"" + low_word + "\":\"" + word + "\"}",
+            "old 0\n\n" + word + "\n1\n" + base64_of(word) + "\n\n\u2014 " + word + " AAAA\n",
+            std::string(7, '\0') + word + std::string(300, '\xff')})
         all.push_back(post(path,
                            "Content-Type: " + std::string(type) + "\r\nAuthorization: Bearer " +
                                word + "\r\nOrigin: https://" + low_word + ".example\r\n",
@@ -189,9 +191,20 @@ TEST_F(SaysNothing, OfWhatAnEngineRefusesOnThePrivatePath) {
 }
 
 TEST_F(SaysNothing, OfWhatNobodyCanRead) {
+  auto key = read_file(trust_);
+  key = key.substr(key.find("log = ") + 6);
+  running_cluster witness(
+      host_of{folder_.write(
+                  "witness.toml",
+                  "name = \"witness\"\n[witness]\nlisten = \"127.0.0.1:0\"\nfolder = \"witness\"\n"
+                  "logs = [" +
+                      key.substr(0, key.find('\n')) + "]\n"),
+              "local"});
+  ASSERT_TRUE(witness.tells("ready")) << witness.errors();
   std::vector<trace_of> found;
   size_t answered = 0;
   for (auto [part, role] : {std::pair{&*issuer_, "issuer"},
+                            {&witness, "witness"},
                             {&*relay_, "relay"},
                             {&*gateway_, "gateway"},
                             {&*gateway_, "metrics"}})
@@ -202,11 +215,11 @@ TEST_F(SaysNothing, OfWhatNobodyCanRead) {
     }
   EXPECT_GT(answered, 100u);
   EXPECT_TRUE(found.empty()) << text_of(found);
-  found = told({&*issuer_, &*relay_, &*gateway_});
+  EXPECT_EQ(ask("Hello").exit_code, 0) << "it serves on";
+  found = told({&*issuer_, &*relay_, &*gateway_, &witness});
   EXPECT_TRUE(found.empty()) << text_of(found);
   found = traced_and_counted(*gateway_);
   EXPECT_TRUE(found.empty()) << text_of(found);
-  EXPECT_EQ(ask("Hello").exit_code, 0) << "it serves on";
 }
 
 /// An account's secret and its name are words of a user's, too, where the issuer has no business
