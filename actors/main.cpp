@@ -8,6 +8,7 @@
 
 #include "actors/cli/commands.hpp"
 #include "actors/cli/unknown_command.hpp"
+#include "runtime/telemetry/telemetry_log.hpp"
 
 namespace lethe {
 
@@ -33,6 +34,7 @@ int finish(int code) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  lethe::end_quietly_when_uncaught();
   CLI::App app{"Lethe: private inference that forgets every request.", "lethe"};
   app.set_version_flag("--version", "lethe " LETHE_VERSION);
   app.require_subcommand(1);

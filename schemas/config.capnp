@@ -28,6 +28,7 @@ struct Config {
   relay @13 :Relay $help("passes sealed bytes on to a gateway; in a file of its own");
   witness @14 :Witness $help("cosigns heads of logs that only grew; in a file of its own");
   shape @15 :Shape $help("how answers of the private path leave: chunks of one size, on a tick");
+  optimizations @16 :List(Text) $elements(64) $public $help("wanted by name; `lethe config policy` lists them, and which a profile takes");
 }
 
 enum Profile {

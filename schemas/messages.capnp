@@ -124,6 +124,7 @@ struct EngineSpec {
   trace @7 :Config.Trace;
   health @8 :Config.Health;
   shape @9 :Config.Shape;  # of answers to who seals for a roster's key
+  optimizations @10 :List(Text) $public;  # of the policy's table, as the file names them
 }
 
 enum Phase {
@@ -247,7 +248,14 @@ struct Join {
 
 # directory -> supervisor
 struct Joined {
-  refused @0 :Text $public;  # why; empty: it is in
+  refused @0 :JoinRefusal;
+}
+
+enum JoinRefusal {
+  none @0;          # it is in
+  unknownHost @1;   # the leader's file doesn't name it
+  otherProcess @2;  # serves in its name
+  noMessage @3;     # question or answer was none
 }
 
 # directory -> supervisor

@@ -7,6 +7,7 @@
 #include "runtime/cluster/cluster_plan.hpp"
 #include "runtime/config/check_config.hpp"
 #include "runtime/config/reference.hpp"
+#include "runtime/policy/policy_text.hpp"
 
 namespace lethe {
 
@@ -27,6 +28,28 @@ int check(const std::string& file) {
   return 0;
 }
 
+int tell_policy(const std::string& name, bool markdown) {
+  if (name.empty()) {
+    fmt::print("{}", markdown ? policy::table_markdown() : policy::table_text());
+    return 0;
+  }
+  auto row = policy::look_up(name);
+  if (!row) return refuse(row.why().text);
+  fmt::print("{}", policy::row_text(**row));
+  return 0;
+}
+
+void add_policy(CLI::App& config, int& exit_code) {
+  auto* policy = config.add_subcommand(
+      "policy", "Every optimization that is known of, and what each profile says to it");
+  auto name = std::make_shared<std::string>();
+  auto markdown = std::make_shared<bool>(false);
+  policy->add_option("NAME", *name, "all that is known of one");
+  policy->add_flag("--markdown", *markdown, "the whole table, as docs/policy.md has it");
+  policy->footer("Example:\n  lethe config policy prefix-cache");
+  policy->callback([=, &exit_code] { exit_code = tell_policy(*name, *markdown); });
+}
+
 }  // namespace
 
 void add_config(CLI::App& app, int& exit_code) {
@@ -43,6 +66,7 @@ void add_config(CLI::App& app, int& exit_code) {
     fmt::print("{}", config_reference());
     exit_code = 0;
   });
+  add_policy(*config, exit_code);
 }
 
 }  // namespace lethe

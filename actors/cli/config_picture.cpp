@@ -7,22 +7,11 @@
 #include "runtime/config/shape_of.hpp"
 #include "runtime/config/toml_mapper.hpp"
 #include "runtime/crypto/shape_text.hpp"
+#include "runtime/policy/policy.hpp"
 
 namespace lethe {
 
 namespace {
-
-const char* profile_name(schema::Profile p) {
-  switch (p) {
-    case schema::Profile::STRICT:
-      return "strict";
-    case schema::Profile::SESSION:
-      return "session";
-    case schema::Profile::LAB:
-      return "lab";
-  }
-  return "?";
-}
 
 std::string model_text(const checked_config& c) {
   std::string path = c.config.resolve(c.config.get().getModel().getPath().cStr()).string();
@@ -105,7 +94,7 @@ void print_cluster(const checked_config& c) {
   auto config = c.config.get();
   if (c.is_service()) return print_service(config);
   auto e = config.getEngines();
-  fmt::print("{}  profile {}\n", config.getName().cStr(), profile_name(config.getProfile()));
+  fmt::print("{}  profile {}\n", config.getName().cStr(), policy::name_of(config.getProfile()));
   fmt::print("│  model {}\n", model_text(c));
   auto by = scaling_rules::of(config);
   uint16_t engines = by.by_load() ? by.most : e.getCount();

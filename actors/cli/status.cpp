@@ -8,6 +8,7 @@
 #include "actors/cli/commands.hpp"
 #include "runtime/config/quantity.hpp"
 #include "runtime/json/json_text.hpp"
+#include "runtime/policy/policy.hpp"
 
 namespace lethe {
 
@@ -56,12 +57,11 @@ std::string service_picture(schema::Status::Reader s) {
 
 std::string picture(schema::Status::Reader s) {
   if (s.getWanted() == 0 && s.getServices().size() > 0) return service_picture(s);
-  constexpr const char* profiles[] = {"strict", "session", "lab"};
   uint32_t ready = 0;
   for (auto e : s.getEngines()) ready += e.getState().getPhase() == schema::Phase::READY;
   std::string out =
       fmt::format("{}  profile {}  model {}  up {} s  {} of {} engines ready{}\n",
-                  s.getCluster().cStr(), profiles[size_t(s.getProfile()) % 3], s.getModel().cStr(),
+                  s.getCluster().cStr(), policy::name_of(s.getProfile()), s.getModel().cStr(),
                   s.getUpMs() / 1000, ready, s.getWanted(), s.getLeaving() ? "  LEAVING" : "");
   for (auto h : s.getHosts()) {
     out +=

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/config/similar.hpp"
+#include "runtime/base/similar.hpp"
 
 namespace lethe {
 

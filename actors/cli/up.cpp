@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <thread>
@@ -13,14 +12,13 @@
 #include "actors/cli/detached_start.hpp"
 #include "actors/cluster/cluster_node.hpp"
 #include "actors/cluster/service_node.hpp"
-#include "runtime/config/quantity.hpp"
 #include "runtime/hardening/harden.hpp"
+#include "runtime/telemetry/telemetry_log.hpp"
 
 namespace lethe {
 
 namespace {
 
-using steady = std::chrono::steady_clock;
 constexpr std::chrono::seconds end_patience{5};
 
 /// Signals are taken by the loop below and by nothing else; threads inherit the mask.
@@ -34,32 +32,54 @@ sigset_t block_signals() {
   return set;
 }
 
+/// Names that the file gave; no others are ever said.
+telemetry_names names_of(const checked_config& c) {
+  auto model = c.config.get().getModel();
+  telemetry_names names{.cluster = c.config.get().getName()};
+  auto path = c.config.resolve(model.getPath().cStr());
+  if (!path.has_filename()) path = path.parent_path();
+  names.model =
+      model.getName().size() > 0 ? std::string(model.getName().cStr()) : path.stem().string();
+  for (const auto& h : c.layout.hosts) names.hosts.push_back(h.name);
+  return names;
+}
+
+schema::Event event_of(schema::Phase phase, bool failed) {
+  using schema::Event;
+  constexpr Event events[] = {Event::ENGINE_AWAITS_HOST, Event::ENGINE_STARTS, Event::ENGINE_LOADS,
+                              Event::ENGINE_READY,       Event::ENGINE_DRAINS, Event::ENGINE_GONE,
+                              Event::ENGINE_FAILED,      Event::ENGINE_PARKED};
+  if (phase == schema::Phase::WAITING && failed) return Event::ENGINE_AWAITS_TURN;
+  return events[std::min(size_t(phase), std::size(events) - 1)];
+}
+
+schema::Event event_of_service(std::string_view role) {
+  if (role == "issuer") return schema::Event::ISSUER_READY;
+  return role == "relay" ? schema::Event::RELAY_READY : schema::Event::WITNESS_READY;
+}
+
 /// Says what changed since it looked last: a line for each phase, and progress in place.
 class live_view {
  public:
-  explicit live_view(bool terminal) : terminal_(terminal), begun_(steady::now()) {}
+  explicit live_view(telemetry_names names) : log_(std::move(names), isatty(STDERR_FILENO) == 1) {}
 
   void show(schema::Status::Reader s) {
     for (auto e : s.getEngines()) show_engine(e);
     bool whole = s.getWanted() > 0 ? ready_of(s) >= s.getWanted() : s.getServices().size() > 0;
     if (whole && !whole_ && s.getWanted() == 0)
-      line("ready: {} serves as {}", s.getCluster().cStr(), s.getServices()[0].getRole().cStr());
+      say(event_of_service(s.getServices()[0].getRole().cStr()));
     else if (whole && !whole_)
-      line("ready: {} of {} engines serve {}", ready_of(s), s.getWanted(), s.getModel().cStr());
+      say(schema::Event::READY, ready_of(s), uint32_t(s.getWanted()));
     whole_ = whole;
   }
 
-  template <class... Args>
-  void line(fmt::format_string<Args...> format, Args&&... args) {
-    if (std::exchange(progress_, false)) put("\r\x1b[K");
-    double at = std::chrono::duration<double>(steady::now() - begun_).count();
-    put(fmt::format("{:8.2f} s  {}\n", at, fmt::format(format, std::forward<Args>(args)...)));
+  template <telemetry_value... Values>
+  void say(schema::Event what, Values... values) {
+    log_.say(telemetry_event(what, values...));
   }
+  void say(const telemetry_event& event) { log_.say(event); }
 
  private:
-  /// A log that cannot be written, on a full disk say, is no reason to serve nobody.
-  static void put(const std::string& text) { std::fputs(text.c_str(), stderr); }
-
   static uint32_t ready_of(schema::Status::Reader s) {
     uint32_t n = 0;
     for (auto e : s.getEngines()) n += e.getState().getPhase() == schema::Phase::READY;
@@ -72,24 +92,18 @@ class live_view {
     std::pair now{state.getPhase(), state.getEpoch()};
     if (now != known) {
       known = now;
-      std::string reason = state.getReason().cStr();
-      bool bad = now.first == schema::Phase::PARKED ||
-                 (now.first == schema::Phase::WAITING && !reason.empty());
-      line("engine {} on {}: {}{}", e.getSlot(), e.getHost().cStr(), word_of(now.first),
-           bad                                   ? ": " + reason
-           : now.first == schema::Phase::WAITING ? " for its host"
-                                                 : "");
+      std::string_view reason = state.getReason().cStr();
+      say(event_of(now.first, !reason.empty()), e.getSlot(),
+          log_.names().place_of(e.getHost().cStr()), end_named(reason));
     }
-    if (!terminal_ || state.getPhase() != schema::Phase::LOADING || state.getTotal() == 0) return;
-    put(fmt::format("\r\x1b[K            engine {}: {} of {} loaded", e.getSlot(),
-                    bytes_text(state.getDone()), bytes_text(state.getTotal())));
-    progress_ = true;
+    if (state.getPhase() != schema::Phase::LOADING || state.getTotal() == 0) return;
+    log_.show_progress(telemetry_event(schema::Event::ENGINE_LOADED, e.getSlot(), state.getDone(),
+                                       state.getTotal()));
   }
 
-  bool terminal_;
-  steady::time_point begun_;
+  telemetry_log log_;
   std::map<uint16_t, std::pair<schema::Phase, uint32_t>> known_;
-  bool whole_ = false, progress_ = false;
+  bool whole_ = false;
 };
 
 wire<schema::ControlAsk> ask_status() {
@@ -139,13 +153,13 @@ class watcher {
     while (!node_.ended() && !node_.broken()) {
       timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
       if (sigtimedwait(&signals, nullptr, &pause) > 0) leave();
-      if (auto stands = node_.standing(); stands != stood_) view_.line("{}", stood_ = stands);
+      if (auto stands = node_.standing(); stands != stood_) view_.say(*(stood_ = stands));
       auto answer = node_.ask(ask_status(), std::chrono::seconds(1));
       if (!answer) continue;
       auto read = unpack(*answer, [this](schema::ControlAnswer::Reader r) {
         if (r.isStatus()) look(r.getStatus());
       });
-      if (!read) view_.line("{}", read.why().text);
+      if (!read) view_.say(schema::Event::NO_STATUS);
     }
   }
 
@@ -162,16 +176,16 @@ class watcher {
     closes_();
     tell_systemd("READY=1");
     if (!waits_.awaited()) return;
-    if (own.parked > 0) view_.line("{} engines are parked; lethe status says why", own.parked);
-    view_.line("detached, process {}", ::getpid());
+    if (own.parked > 0) view_.say(schema::Event::SOME_PARKED, own.parked);
+    view_.say(schema::Event::DETACHED, int(::getpid()));
     waits_.tell(own.parked > 0 ? 1 : 0);
   }
 
   void leave() {
-    view_.line("{}", asked_ ? "ending at once" : "draining; again to end at once");
+    view_.say(asked_ ? schema::Event::ENDS_AT_ONCE : schema::Event::DRAINS);
     tell_systemd("STOPPING=1");
     if (auto sent = node_.leave(asked_ ? schema::Down::NOW : schema::Down::DRAIN); !sent)
-      view_.line("{}", sent.why().text);
+      view_.say(schema::Event::NOT_TAKEN);
     asked_ = true;
   }
 
@@ -180,7 +194,7 @@ class watcher {
   detached_start& waits_;
   live_view& view_;
   std::function<void()> closes_;
-  std::string stood_;
+  std::optional<telemetry_event> stood_;
   bool asked_ = false, up_ = false;
 };
 
@@ -200,7 +214,7 @@ void tell_listeners(const std::vector<bound_listener>& listeners, live_view& vie
   std::string text;
   for (const auto& l : listeners) text += fmt::format("listening {} {}\n", l.role, l.url);
   if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
-  view.line("standard output can't be written: {}", std::strerror(errno));
+  view.say(schema::Event::OUTPUT_LOST, int(errno));
   std::clearerr(stdout);
 }
 
@@ -218,21 +232,23 @@ result<std::unique_ptr<running_part>> start(const checked_config& checked,
 
 /// What strict asks of a process before it has secrets.
 result<void> harden(live_view& view) {
-  for (const auto& name : close_environment())
-    view.line("{} was set: what it had loaded runs inside, and sees what this process sees", name);
+  if (auto loaders = close_environment(); !loaders.empty())
+    view.say(schema::Event::LOADER_WAS_SET, uint32_t(loaders.size()));
   if (auto able = can_filter_calls(); !able) return able.why();
   return refuse_dumps();
 }
 
 /// And once it has loaded all that it needs.
 void close_process(new_code code, live_view& view) {
-  if (auto closed = filter_calls(code); !closed) view.line("{}", closed.why().text);
-  if (auto left = lock_warning(lock_heaps()); !left.empty()) view.line("{}", left);
+  if (!filter_calls(code)) view.say(schema::Event::NOT_FILTERED, errno);
+  if (auto left = lock_heaps().left; left > 0) view.say(schema::Event::NOT_LOCKED, left);
 }
 
 int serve(const checked_config& checked, const std::string& host, detached_start& waits) {
+  if (auto note = shared_cores(checked.layout, host, machine::here()))
+    std::fputs(fmt::format("note: {}\n", *note).c_str(), stderr);
   auto signals = block_signals();
-  live_view view(isatty(STDERR_FILENO));
+  live_view view(names_of(checked));
   auto config = checked.config.get();
   const bool hardens = config.getProfile() != schema::Profile::LAB;
   if (hardens)
@@ -248,22 +264,21 @@ int serve(const checked_config& checked, const std::string& host, detached_start
     if (hardens) close_process(new_programs, view);
   });
   tell_listeners((*node)->listeners(), view);
-  if (auto note = shared_cores(checked.layout, host, machine::here())) view.line("note: {}", *note);
   watch.run(signals);
   auto broken = (*node)->broken();
   if (!broken) {
     (*node)->end();
-    view.line("{}", checked.is_service() ? "down" : "down; every arena is wiped");
+    view.say(checked.is_service() ? schema::Event::SERVICE_DOWN : schema::Event::DOWN);
     return 0;
   }
-  int code = refuse(*broken + "; every open request was told. Start this host again: lethe up");
-  std::thread([code] {  // what is broken may keep others from ending
+  view.say(*broken);
+  std::thread([] {  // what is broken may keep others from ending
     std::this_thread::sleep_for(end_patience);
-    ::_exit(code);
+    ::_exit(1);
   })
       .detach();
   (*node)->end();
-  return code;
+  return 1;
 }
 
 /// Where a detached host's part tells what it does: beside its control socket.

@@ -24,6 +24,24 @@ constexpr uint32_t gateway_connections_max = 256;               // of relays
 constexpr size_t gateway_unpaid_bytes_max = size_t{256} << 20;  // of requests, all together
 constexpr size_t gateway_overhead = size_t{64} << 10;           // of both outer layers
 
+constexpr uint32_t leading_host = 0;
+
+telemetry_event joined_or(schema::JoinRefusal why, uint32_t host) {
+  using schema::Event;
+  using schema::Fault;
+  switch (why) {
+    case schema::JoinRefusal::NONE:
+      return telemetry_event(Event::JOINED, leading_host);
+    case schema::JoinRefusal::UNKNOWN_HOST:
+      return telemetry_event(Event::NOT_JOINED, Fault::UNKNOWN_HOST);
+    case schema::JoinRefusal::OTHER_PROCESS:
+      return telemetry_event(Event::NOT_JOINED, Fault::OTHER_PROCESS, host);
+    case schema::JoinRefusal::NO_MESSAGE:
+      break;
+  }
+  return telemetry_event(Event::NOT_JOINED, Fault::NO_MESSAGE);
+}
+
 using control_promise = std::promise<result<wire<schema::ControlAnswer>>>;
 
 /// Asks, and hears of it where the directory breaks over the question, which answers nothing.
@@ -71,6 +89,8 @@ result<void> cluster_node::begin(const checked_config& config, const std::string
   auto c = config.config.get();
   name_ = c.getName();
   host_ = host;
+  auto hosts = config.layout.hosts;
+  place_ = uint32_t(std::ranges::find(hosts, host, &placed_host::name) - hosts.begin());
   leads_ = config.layout.hosts.front().name == host;
   separate_ = c.getEngines().getProcesses() == schema::Processes::SEPARATE;
   trace_ = std::make_unique<tracer>(trace_config_of(c.getTrace()));
@@ -125,8 +145,8 @@ result<void> cluster_node::begin_leader(const checked_config& config) {
   directory_ =
       sys_->spawn(directory, *std::move(plan), scheduler_, trace_.get(),
                   directory_events{.down = [this] { ended_ = true; }, .changed = allow_hosts});
-  watch(caf::actor_cast<caf::actor>(scheduler_), "scheduler");
-  watch(caf::actor_cast<caf::actor>(directory_), "directory");
+  watch(caf::actor_cast<caf::actor>(scheduler_), schema::Part::SCHEDULER);
+  watch(caf::actor_cast<caf::actor>(directory_), schema::Part::DIRECTORY);
   if (tls_) {
     auto port = publish(*sys_, directory_, at_.address, at_.port);
     if (!port) return port.why();
@@ -136,16 +156,16 @@ result<void> cluster_node::begin_leader(const checked_config& config) {
 }
 
 /// One that ends before this process does has broken.
-void cluster_node::watch(const caf::actor& who, const char* name) {
+void cluster_node::watch(const caf::actor& who, schema::Part part) {
   actors_.push_back(who);
-  who->attach_functor([this, name](const caf::error& why) {
+  who->attach_functor([this, part](const caf::error& why) {
     if (stopping_) return;
     std::lock_guard guard(lock_);
-    if (!broken_) broken_ = fmt::format("the {}: {}", name, why_ended(why));
+    if (!broken_) broken_.emplace(schema::Event::BROKE, part, end_named(why_ended(why)));
   });
 }
 
-std::optional<std::string> cluster_node::broken() const {
+std::optional<telemetry_event> cluster_node::broken() const {
   std::lock_guard guard(lock_);
   return broken_;
 }
@@ -157,11 +177,7 @@ caf::actor cluster_node::begin_supervisor(const directory_actor& directory) {
   else
     setup.house = std::make_shared<thread_house>(*sys_, trace_.get());
   if (!leads_) setup.left = [this] { ended_ = true; };
-  if (!leads_)
-    setup.heard = [this](const std::string& why) {
-      stand(why.empty() ? fmt::format("joined, led by {}:{}", at_.address, at_.port)
-                        : "not joined: " + why);
-    };
+  if (!leads_) setup.heard = [this](schema::JoinRefusal why) { stand(joined_or(why, place_)); };
   return caf::actor_cast<caf::actor>(sys_->spawn(supervisor, std::move(setup), directory));
 }
 
@@ -169,12 +185,12 @@ caf::actor cluster_node::begin_supervisor(const directory_actor& directory) {
 directory_actor cluster_node::find_directory() {
   if (leads_) return directory_;
   auto found = connect(*sys_, at_.address, at_.port);
-  if (!found) {
-    stand("not joined: " + found.why().text);
+  if (!found.who) {
+    stand(telemetry_event(schema::Event::NOT_JOINED, found.fault));
     return {};
   }
   std::lock_guard guard(lock_);
-  return directory_ = *std::move(found);
+  return directory_ = found.who;
 }
 
 /// A supervisor ends when it breaks or when it loses the directory; the next one begins anew.
@@ -202,7 +218,7 @@ void cluster_node::await_end_of(const caf::actor& own) {
         [&](const caf::down_msg& d) {
           lost = true;
           if (d.reason == caf::exit_reason::remote_link_unreachable)
-            stand(fmt::format("lost the leader at {}:{}", at_.address, at_.port));
+            stand(telemetry_event(schema::Event::LEADER_LOST, leading_host));
         },
         caf::after(std::chrono::milliseconds(100)) >> [] {});
   caf::anon_send_exit(own, caf::exit_reason::user_shutdown);
@@ -210,12 +226,12 @@ void cluster_node::await_end_of(const caf::actor& own) {
   if (!leads_) directory_ = nullptr;
 }
 
-void cluster_node::stand(std::string how) {
+void cluster_node::stand(const telemetry_event& how) {
   std::lock_guard guard(lock_);
-  standing_ = std::move(how);
+  standing_ = how;
 }
 
-std::string cluster_node::standing() const {
+std::optional<telemetry_event> cluster_node::standing() const {
   std::lock_guard guard(lock_);
   return standing_;
 }
@@ -239,7 +255,7 @@ result<void> cluster_node::begin_face(const checked_config& config) {
   auto made =
       caf::actor_cast<caf::actor>(sys_->spawn(face, std::move(setup), scheduler_, directory_));
   made->attach_functor([queue = queue_] { queue->close(); });
-  watch(made, "face");
+  watch(made, schema::Part::FACE);
   return {};
 }
 
@@ -264,7 +280,7 @@ result<void> cluster_node::begin_gateway(const checked_config& config) {
   auto made =
       caf::actor_cast<caf::actor>(sys_->spawn(gateway, *std::move(setup), scheduler_, directory_));
   made->attach_functor([queue = gateway_queue_] { queue->close(); });
-  watch(made, "gateway");
+  watch(made, schema::Part::GATEWAY);
   return {};
 }
 

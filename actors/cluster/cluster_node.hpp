@@ -28,11 +28,11 @@ class cluster_node final : public running_part {
   bool ended() const override { return ended_; }
   void end() override;
   bool leads() const override { return leads_; }
-  /// How a host that doesn't lead stands with the one that does; empty on that one itself.
-  std::string standing() const override;
+  /// How a host that doesn't lead stands with the one that does; none on that one itself.
+  std::optional<telemetry_event> standing() const override;
   /// Why the leading host can't go on: its directory, scheduler or face broke. Each holds what the
   /// others believe, so they end together, and the process with them.
-  std::optional<std::string> broken() const override;
+  std::optional<telemetry_event> broken() const override;
 
  private:
   cluster_node() = default;
@@ -42,13 +42,14 @@ class cluster_node final : public running_part {
   result<void> begin_gateway(const checked_config& config);
   result<void> begin_network(const checked_config& config);
   caf::actor begin_supervisor(const directory_actor& directory);
-  void watch(const caf::actor& who, const char* name);
+  void watch(const caf::actor& who, schema::Part part);
   directory_actor find_directory();
   void keep_supervisor();
   void await_end_of(const caf::actor& own);
-  void stand(std::string how);
+  void stand(const telemetry_event& how);
 
   std::string name_, host_;
+  uint32_t place_ = 0;  // of the host, among the file's
   bool leads_ = false, separate_ = false;
   directory_address at_;
   std::optional<node_tls> tls_;
@@ -63,11 +64,11 @@ class cluster_node final : public running_part {
   std::vector<bound_listener> listeners_;
   std::vector<caf::actor> actors_;
   directory_actor directory_;
-  std::string standing_;
+  std::optional<telemetry_event> standing_;
   scheduler_actor scheduler_;
   std::atomic<bool> ended_{false}, stopping_{false};
   mutable std::mutex lock_;  // of directory_ and standing_; a follower finds and loses its leader
-  std::optional<std::string> broken_;  // under lock_, too
+  std::optional<telemetry_event> broken_;  // under lock_, too
   std::thread keeper_;
 };
 

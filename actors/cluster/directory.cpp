@@ -34,18 +34,17 @@ void directory_state::begin(directory_actor::stateful_pointer<directory_state> s
 }
 
 caf::result<wire<schema::Joined>> directory_state::join(const wire<schema::Join>& m) {
-  std::string why = "the question was no message";
+  auto why = schema::JoinRefusal::NO_MESSAGE;
   clerk_.read(m, [&](schema::Join::Reader r) {
-    why.clear();
+    why = schema::JoinRefusal::NONE;
     std::string host = r.getHost();
     auto handle = sender_of<supervisor_actor>(self_);
     auto before = hosts_.find(host);
-    if (!plan_->knows_host(host)) {
-      why = "the leader's file names no host " + host + "; lethe apply one that does";
-    } else if (before != hosts_.end() && before->second.handle.node() != handle.node()) {
-      why = "another process serves as host " + host;
-    }
-    if (!why.empty()) return;
+    if (!plan_->knows_host(host))
+      why = schema::JoinRefusal::UNKNOWN_HOST;
+    else if (before != hosts_.end() && before->second.handle.node() != handle.node())
+      why = schema::JoinRefusal::OTHER_PROCESS;
+    if (why != schema::JoinRefusal::NONE) return;
     if (before != hosts_.end()) fleet_->host_lost(host, now());  // it began anew
     hosts_[host] = {handle, r.getPid(), r.getCores(), r.getMemory()};
     self_->monitor(handle);

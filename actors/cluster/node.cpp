@@ -36,11 +36,12 @@ result<void> check_keys(const node_tls& tls) {
   return {};
 }
 
-result<void> check_reachable(const std::string& address, uint16_t port) {
+/// None: somebody listens there.
+schema::Fault why_unreachable(const std::string& address, uint16_t port) {
   addrinfo hints{.ai_flags = AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
   addrinfo* found = nullptr;
   if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
-    return fail("{}: there is no such address", address);
+    return schema::Fault::ADDRESS_UNKNOWN;
   int fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   ::connect(fd, found->ai_addr, found->ai_addrlen);
   ::freeaddrinfo(found);
@@ -50,8 +51,7 @@ result<void> check_reachable(const std::string& address, uint16_t port) {
   bool good = ::poll(&p, 1, 1000) == 1 &&
               ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size) == 0 && failed == 0;
   ::close(fd);
-  if (good) return {};
-  return fail("{}:{}: nobody listens, or packets are lost on the way", address, port);
+  return good ? schema::Fault::NONE : schema::Fault::NOT_REACHED;
 }
 
 }  // namespace
@@ -89,14 +89,13 @@ result<uint16_t> publish(caf::actor_system& sys, const directory_actor& who,
   return *bound;
 }
 
-result<directory_actor> connect(caf::actor_system& sys, const std::string& address, uint16_t port) {
-  if (!sys.openssl_manager().authentication_enabled())
-    return fail("tls: the peer would not be verified; no connection is made");
+found_directory connect(caf::actor_system& sys, const std::string& address, uint16_t port) {
+  if (!sys.openssl_manager().authentication_enabled()) return {.fault = schema::Fault::UNVERIFIED};
   // CAF's own connect waits for minutes where packets are dropped.
-  if (auto ok = check_reachable(address, port); !ok) return ok.why();
+  if (auto why = why_unreachable(address, port); why != schema::Fault::NONE) return {.fault = why};
   auto found = caf::openssl::remote_actor<directory_actor>(sys, address, port);
-  if (!found) return fail("{}:{}: {}", address, port, sys.render(found.error()));
-  return *found;
+  if (!found) return {.fault = schema::Fault::HUNG_UP};
+  return {.who = *found};
 }
 
 }  // namespace lethe

@@ -4,6 +4,7 @@
 
 #include "actors/cluster/messages.hpp"
 #include "runtime/base/result.hpp"
+#include "schemas/telemetry.capnp.h"
 
 namespace lethe {
 
@@ -33,6 +34,11 @@ class node_config : public caf::actor_system_config {
 /// Publishes over mutual TLS. Port 0: any; returns the real one.
 result<uint16_t> publish(caf::actor_system& sys, const directory_actor& who,
                          const std::string& address, uint16_t port);
-result<directory_actor> connect(caf::actor_system& sys, const std::string& address, uint16_t port);
+/// What came of looking for the leader.
+struct found_directory {
+  directory_actor who;
+  schema::Fault fault = schema::Fault::NONE;
+};
+found_directory connect(caf::actor_system& sys, const std::string& address, uint16_t port);
 
 }  // namespace lethe

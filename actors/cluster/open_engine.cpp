@@ -4,6 +4,7 @@
 
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/config/shape_of.hpp"
+#include "runtime/policy/policy.hpp"
 #include "runtime/trace/allowed_types.hpp"
 
 namespace lethe {
@@ -81,9 +82,9 @@ engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<en
   auto read = unpack(order, [&setup](schema::StartEngine::Reader r) {
     setup.slot = r.getSpec().getSlot();
     setup.epoch = r.getSpec().getEpoch();
-    setup.rules.labels_allowed = r.getSpec().getProfile() == schema::Profile::LAB;
+    setup.rules.labels_allowed = policy::takes(r.getSpec().getProfile(), "request-labels");
     setup.shape = shape_of(r.getSpec().getShape());
-    setup.tokens_only = r.getSpec().getProfile() != schema::Profile::LAB;
+    setup.tokens_only = !policy::takes(r.getSpec().getProfile(), "exact-metrics");
   });
   check(bool(read));
   setup.open = [order,

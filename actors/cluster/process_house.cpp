@@ -13,6 +13,7 @@
 #include "actors/cluster/open_engine.hpp"
 #include "actors/cluster/tls_peers.hpp"
 #include "runtime/hardening/harden.hpp"
+#include "runtime/telemetry/telemetry_log.hpp"
 
 extern char** environ;
 
@@ -196,7 +197,7 @@ result<void> close_engine() {
 
 int refuse_to_run(const std::string& why) {
   leave_last_words(why);
-  std::fputs(fmt::format("lethe: engine: {}\n", why).c_str(), stderr);
+  say_once(telemetry_event(schema::Event::ENGINE_CANNOT_RUN));
   return 1;
 }
 
@@ -225,7 +226,9 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   caf::actor_system sys(**config);
   auto directory = connect(sys, at.address, at.port);
   // CAF would wait for what it began.
-  if (!directory) ::_exit(refuse_to_run(directory.why().text));
+  if (!directory.who)
+    ::_exit(
+        refuse_to_run(rendered(telemetry_event(schema::Event::NOT_JOINED, directory.fault), {})));
   auto opener = std::make_shared<engine_opener>();
   auto setup = setup_of(*order, opener, &trace);
   setup.open = [open = std::move(setup.open), hardens](load_progress progress) {
@@ -235,10 +238,10 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
     if (!opened) leave_last_words(opened.why().text);
     return opened;
   };
-  auto engine = sys.spawn<caf::detached>(run_engine, std::move(setup), *directory);
+  auto engine = sys.spawn<caf::detached>(run_engine, std::move(setup), directory.who);
   caf::scoped_actor self(sys);
   self->monitor(engine);
-  self->monitor(*directory);
+  self->monitor(directory.who);
   bool served = false;
   self->receive([&](const caf::down_msg& d) {
     served = d.source == engine.address() && d.reason == caf::exit_reason::normal;
@@ -247,7 +250,7 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   // Words wait for the network: an answer to later ones says that the engine's last were read.
   auto status = pack<schema::ControlAsk>({}, [](schema::ControlAsk::Builder b) { b.setStatus(); });
   if (!served)
-    self->request(*directory, std::chrono::seconds(2), status)
+    self->request(directory.who, std::chrono::seconds(2), status)
         .receive([](const wire<schema::ControlAnswer>&) {}, [](caf::error&) {});
   // Whatever it still held ends with the process.
   std::fflush(nullptr);

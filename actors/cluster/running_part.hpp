@@ -7,6 +7,7 @@
 
 #include "actors/cluster/messages.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/telemetry/telemetry.hpp"
 
 namespace lethe {
 
@@ -31,9 +32,9 @@ class running_part {
   /// returns.
   virtual void end() = 0;
   virtual bool leads() const { return true; }
-  virtual std::string standing() const { return {}; }
+  virtual std::optional<telemetry_event> standing() const { return {}; }
   /// Why it can't go on.
-  virtual std::optional<std::string> broken() const { return {}; }
+  virtual std::optional<telemetry_event> broken() const { return {}; }
 };
 
 }  // namespace lethe

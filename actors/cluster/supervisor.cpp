@@ -20,10 +20,10 @@ void supervisor_state::begin(supervisor_actor::stateful_pointer<supervisor_state
   self_->request(directory_, std::chrono::seconds(10), join)
       .then(
           [this](const wire<schema::Joined>& m) {
-            std::string why = "the leader's answer was no message";
+            auto why = schema::JoinRefusal::NO_MESSAGE;
             clerk_.read(m, [&](schema::Joined::Reader r) { why = r.getRefused(); });
             if (setup_.heard) setup_.heard(why);
-            if (!why.empty()) self_->quit(caf::exit_reason::user_shutdown);
+            if (why != schema::JoinRefusal::NONE) self_->quit(caf::exit_reason::user_shutdown);
           },
           [this](caf::error&) { self_->quit(caf::exit_reason::remote_link_unreachable); });
 }

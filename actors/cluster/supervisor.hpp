@@ -24,8 +24,8 @@ struct supervisor_setup {
   machine has;
   std::shared_ptr<engine_house> house;
   tracer* trace = nullptr;
-  std::function<void()> left;                         // the directory said: finish
-  std::function<void(const std::string& why)> heard;  // whether it will have us; empty: it does
+  std::function<void()> left;                          // the directory said: finish
+  std::function<void(schema::JoinRefusal why)> heard;  // whether it will have us
 };
 
 /// One per host: starts, watches and ends the engines there.

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "runtime/policy/policy.hpp"
+
 namespace lethe {
 
 namespace {
@@ -79,7 +81,7 @@ cluster_numbers numbers_of(schema::Status::Reader status) {
 }
 
 cluster_numbers metrics_gate::shown(cluster_numbers n) {
-  if (n.profile == schema::Profile::LAB) return n;
+  if (policy::takes(n.profile, "exact-metrics")) return n;
   bool many = n.counters.ended() >= released_.ended() + requests_least;
   if (many && n.up_ms >= released_ms_ + hold_ms) {
     released_ = n.counters;
@@ -184,12 +186,12 @@ std::string metrics_text(const cluster_numbers& n) {
   std::string out;
   write_numbers(out, n);
   write_ends(out, n.counters);
-  bool lab = n.profile == schema::Profile::LAB;
+  bool exact = policy::takes(n.profile, "exact-metrics");
   const auto& m = n.counters.requests;
   for (size_t i = 0; i < time_measures; ++i)
-    if (lab || time_measure(i) != time_measure::between_tokens)
+    if (exact || time_measure(i) != time_measure::between_tokens)
       write_histogram(out, time_names[i].name, time_names[i].help, m.times[i], 1e6);
-  for (size_t i = 0; lab && i < length_measures; ++i)
+  for (size_t i = 0; exact && i < length_measures; ++i)
     write_histogram(out, length_names[i].name, length_names[i].help, m.lengths[i], 1);
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/config/check_policy.hpp"
 #include "runtime/config/config_bounds.hpp"
 
 namespace lethe {
@@ -131,6 +132,7 @@ result<void> check_layout(const cluster_layout& layout) {
 
 result<cluster_layout> laid_out(schema::Config::Reader from, const machine& here) {
   if (auto ok = check_bounds(from); !ok) return ok.why();
+  for (const auto& p : check_policy(from).problems) return fail("{}: {}", p.key, p.text);
   auto config = cluster_config::of(from);
   auto layout = lay_out(config, here);
   if (!config.problems().empty()) return error{config.problems().front()};
@@ -251,6 +253,7 @@ void cluster_plan::describe(schema::EngineSpec::Builder spec, uint16_t id, uint3
   spec.setTrace(c.getTrace());
   spec.setHealth(c.getHealth());
   spec.setShape(c.getShape());
+  spec.setOptimizations(c.getOptimizations());
   for (const auto& rank : layout_.ranks)
     if (layout_.hosts[rank.host].name == host) spec.setThreads(uint16_t(rank.threads));
 }

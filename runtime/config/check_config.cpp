@@ -1,6 +1,7 @@
 #include "runtime/config/check_config.hpp"
 
 #include "runtime/config/check_listeners.hpp"
+#include "runtime/config/check_policy.hpp"
 #include "runtime/config/check_services.hpp"
 #include "runtime/config/quantity.hpp"
 #include "runtime/model/dtype_name.hpp"
@@ -46,10 +47,6 @@ void check_numbers(cluster_config& config) {
       config.gives("batching.chunk_tokens"))
     config.refuse("batching.chunk_tokens", "is above step_tokens ({}): no step could hold a chunk",
                   c.getBatching().getStepTokens());
-  if (c.getTrace().getMode() == schema::TraceMode::ALL && c.getProfile() != schema::Profile::LAB)
-    config.refuse("trace.mode",
-                  "\"all\" records every token's message: profile = \"lab\" only; \"allowed\" "
-                  "keeps what is harmless");
 }
 
 /// The file may be checked where its hosts are not: then the model may be missing.
@@ -120,18 +117,30 @@ void place_service(checked_config& c) {
   c.layout.hosts.front().address = hosts[0].getAddress().cStr();
 }
 
+/// Returns what is worth knowing of what was asked for by name.
+std::vector<std::string> hold_against_policy(checked_config& c) {
+  auto policy = check_policy(c.config.get());
+  for (const auto& p : policy.problems) c.config.refuse(p.key, "{}", p.text);
+  if (c.is_service() && c.config.get().getOptimizations().size() > 0)
+    c.config.refuse("optimizations", "are an engine's, and this file starts none");
+  return policy.notes;
+}
+
 }  // namespace
 
 checked_config check_config(const std::filesystem::path& file, const machine& here) {
   checked_config c{cluster_config::read(file), {}, {}, {}};
   if (!c.good()) return c;
   check_services(c.config);
-  if (c.is_service() || !c.good()) {
+  bool clear = c.good();
+  auto notes = hold_against_policy(c);
+  if (c.is_service() || !clear) {
     place_service(c);
     return c;
   }
   check_numbers(c.config);
   c.layout = lay_out(c.config, here);
+  c.layout.notes.insert(c.layout.notes.end(), notes.begin(), notes.end());
   check_listeners(c.config, c.layout.notes);
   c.model = read_model(c.config, c.layout);
   if (!c.model) return c;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include "runtime/base/similar.hpp"
 #include "runtime/config/annotations.hpp"
 #include "runtime/config/quantity.hpp"
-#include "runtime/config/similar.hpp"
 
 namespace lethe {
 

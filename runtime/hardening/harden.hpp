@@ -27,17 +27,12 @@ enum class new_code { refused, allowed };
 /// would be loaded when first used (name services) is loaded here before.
 result<void> filter_calls(new_code code);
 
-/// Memory that can be swapped, and what would lock it.
 struct locked_memory {
-  uint64_t locked = 0, left = 0;  // bytes
-  bool swap = false;              // there is somewhere to swap to
+  uint64_t locked = 0, left = 0;  // bytes; `left` can be swapped
 };
 
-/// Locks the heaps and stacks, where keys are, whatever has come of them so far; request arenas and
-/// pages lock themselves, weights never. Best effort: the rest is `left`.
+/// Locks the heaps and stacks, where keys are, whatever has come of them so far, page by page as
+/// they are used; request arenas and pages lock themselves, weights never. Best effort.
 locked_memory lock_heaps();
-
-/// A sentence for who must raise the limit; empty if there is nothing to tell.
-std::string lock_warning(const locked_memory& m);
 
 }  // namespace lethe

@@ -1,10 +1,12 @@
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "runtime/hardening/harden.hpp"
 
@@ -31,13 +33,6 @@ std::optional<span_of> lockable(const std::string& line) {
   return span_of{from, to};
 }
 
-bool there_is_swap() {
-  std::ifstream file("/proc/swaps");
-  std::string head, first;
-  std::getline(file, head);
-  return bool(std::getline(file, first)) && !first.empty();
-}
-
 void raise_limit() {
   rlimit limit;
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return;
@@ -48,7 +43,7 @@ void raise_limit() {
 }  // namespace
 
 locked_memory lock_heaps() {
-  locked_memory m{.swap = there_is_swap()};
+  locked_memory m;
   raise_limit();
   std::ifstream maps("/proc/self/maps");
   std::vector<span_of> spans;
@@ -61,14 +56,6 @@ locked_memory lock_heaps() {
     (locked ? m.locked : m.left) += to - from;
   }
   return m;
-}
-
-std::string lock_warning(const locked_memory& m) {
-  if (m.left == 0) return {};
-  return fmt::format(
-      "{} MiB of keys' memory can{} be swapped: raise the limit of locked memory (ulimit -l, "
-      "LimitMEMLOCK= in a unit), or switch swap off",
-      (m.left >> 20) + 1, m.swap ? "" : ", as soon as there is swap,");
 }
 
 }  // namespace lethe

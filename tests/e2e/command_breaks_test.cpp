@@ -128,7 +128,7 @@ TEST(Breaks, WhatKnowsEverythingEndsTheProgramAloud) {
     EXPECT_TRUE(threw);
     EXPECT_TRUE(may_be_asked_again(said)) << said.status << said.body;
     EXPECT_EQ(c->wait(10), 1);
-    EXPECT_NE(c->errors().find(std::string("lethe: the ") + actor + ": it broke: std::bad_alloc"),
+    EXPECT_NE(c->errors().find(std::string("the ") + actor + ": it broke: std::bad_alloc"),
               std::string::npos)
         << c->errors();
     EXPECT_EQ(run_lethe({"status", "--cluster", c->file}).exit_code, 1);

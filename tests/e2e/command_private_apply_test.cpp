@@ -45,8 +45,8 @@ class PrivateApply : public PrivatePath {
 
 TEST_F(PrivateApply, AGatewaysChangesAreRefusedByName) {
   EXPECT_EQ(apply_with("").exit_code, 0);
-  expect_refused(apply_with("epoch_s = 300\ncandidates = 2\n"),
-                 {"gateway.epoch_s: 600 -> 300", "gateway.candidates: 1 -> 2"});
+  expect_refused(apply_with("epoch_s = 300\nminimum_nodes = 2\n"),
+                 {"gateway.epoch_s: 600 -> 300", "gateway.minimum_nodes: 1 -> 2"});
   auto key = read_file(trust_);
   key = key.substr(key.find("private-witness+"));
   key = key.substr(0, key.find('"'));

@@ -35,6 +35,7 @@ class TwoNodes : public PrivatePath {
  protected:
   void SetUp() override {
     tapped_ = false;
+    profile_ = "session";  // strict takes one node only
     batching_ = "queue = 0\nrunning = 1\n";
     gateway_more_ =
         "candidates = 2\nminimum_nodes = 2\n"

@@ -63,10 +63,10 @@ class PrivatePath : public testing::Test {
   }
   std::string gateway_config(const std::string& listen, const std::string& name = "private",
                              const std::string& folder = "gateway") const {
-    return "name = \"" + name + "\"\n[model]\npath = \"" + std::string(places::source) +
-           "/models/ember\"\n[batching]\nkv_memory = \"32 MiB\"\n" + batching_ +
-           "[gateway]\nlisten = \"" + listen + "\"\nfolder = \"" + gateway_disk_ + folder +
-           "\"\nissuer = \"" + url_of(issuer_port_) + "\"\nissuer_secret = \"" +
+    return "name = \"" + name + "\"\nprofile = \"" + profile_ + "\"\n[model]\npath = \"" +
+           std::string(places::source) + "/models/ember\"\n[batching]\nkv_memory = \"32 MiB\"\n" +
+           batching_ + "[gateway]\nlisten = \"" + listen + "\"\nfolder = \"" + gateway_disk_ +
+           folder + "\"\nissuer = \"" + url_of(issuer_port_) + "\"\nissuer_secret = \"" +
            (issuer_disk_.empty() ? issuer_->folder() / "" : issuer_disk_) +
            "gateway.secret\"\ntoken_batch = " + std::to_string(batch_) + "\n" +
            authorities("issuer_authorities") + certificate_ + gateway_more_;
@@ -110,6 +110,7 @@ class PrivatePath : public testing::Test {
   unsigned batch_ = 64;                    // tokens of one purchase
   std::string program_ = places::program;  // of the cluster
   std::string http_ = "http", certificate_, authorities_;
+  std::string profile_ = "strict";
   std::string batching_;
   std::string gateway_more_;                // the rest of its file, from [gateway] on
   std::string issuer_disk_, gateway_disk_;  // where their folders lie; none: beside their files

@@ -196,7 +196,7 @@ test('all answers are chunks of one size, a power of two of them', async () => {
 
 test('an answer that is not shaped shows its lengths, and is taken where it is accepted by name',
   async () => {
-    const other = await PrivatePath.up({ more: '[shape]\nmode = "off"' });
+    const other = await PrivatePath.up({ profile: 'lab', more: '[shape]\nmode = "off"' });
     const plain = await other.client('ann');
     await plain.buy();
     const seen = new Set();

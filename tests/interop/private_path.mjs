@@ -17,13 +17,15 @@ async function command(...args) {
 export class PrivatePath {
   #parts = [];
   /// `issuer`: {url, secret} of one that runs already. `origins`: of pages that may ask.
-  /// `before(role, url)`: the URL of what is put before gateway and relay. `more`: of the
-  /// cluster's file.
-  static async up({ issuer, origins = [], before = (role, url) => url, more = '' } = {}) {
+  /// `before(role, url)`: the URL of what is put before gateway and relay. `profile`, `more`: of
+  /// the cluster's file.
+  static async up({ issuer, origins = [], before = (role, url) => url, profile = 'strict',
+    more = '' } = {}) {
     const p = new PrivatePath();
     p.origins = JSON.stringify(origins);
     p.before = before;
     p.more = more;
+    p.profile = profile;
     p.folder = folder();
     p.other = issuer;
     p.name = `private-${process.pid}-${++paths}`;
@@ -39,6 +41,7 @@ export class PrivatePath {
     if (this.other)
       writeFileSync(join(this.folder, 'gateway.secret'), `${this.other.secret}\n`, { mode: 0o600 });
     this.cluster = await this.#program('cluster', ['gateway', 'metrics'], `
+profile = "${this.profile}"
 [model]
 path = "${ember}"
 [listen]

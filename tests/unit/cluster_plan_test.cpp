@@ -47,6 +47,32 @@ TEST(ClusterPlan, RefusesAnEngineAcrossHostsAndOneOnGpus) {
   EXPECT_NE(on_gpus.why().text.find("cores only"), std::string::npos) << on_gpus.why().text;
 }
 
+/// Whoever's word it is that reaches a running cluster, the policy holds there, too.
+TEST(ClusterPlan, TakesWhatThePolicyTakesAndTellsEnginesOfIt) {
+  auto p = plan_of();
+  auto named = [](const std::string& name, const char* profile) {
+    return cluster_config::parse(fmt::format("profile = \"{}\"\noptimizations = [\"{}\"]\n"
+                                             "[model]\npath = \"/m\"\n",
+                                             profile, name),
+                                 "c.toml");
+  };
+  auto next = named("prefix-cache", "lab");
+  EXPECT_EQ(changes_text(p, next),
+            "optimizations[0]: (none) -> \"prefix-cache\"; every engine is replaced: its "
+            "successor is ready before it leaves");
+  ASSERT_TRUE(p.apply(next.get()));
+  capnp::MallocMessageBuilder message;
+  auto spec = message.initRoot<schema::EngineSpec>();
+  p.describe(spec, 0, 1, "local");
+  ASSERT_EQ(spec.getOptimizations().size(), 1u);
+  EXPECT_EQ(spec.getOptimizations()[0], "prefix-cache");
+  auto refused = changes_text(p, named("disk-kv", "lab"));
+  EXPECT_EQ(refused.find("refused: optimizations[0]: disk-kv is not built"), 0u) << refused;
+  auto made = cluster_plan::make(named("prefix-cache", "strict").get(), eight_cores);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.why().text.find("optimizations[0]: prefix-cache is refused"), 0u);
+}
+
 TEST(ClusterPlan, ScalesWithinBoundsAndChangesNothingWhenRefused) {
   auto p = plan_of();
   EXPECT_TRUE(p.scale(3));

@@ -1,9 +1,9 @@
 // TOML against the schema: what is taken, what is refused, and with which line.
 #include "tests/unit/config_read.hpp"
 
+#include "runtime/base/similar.hpp"
 #include "runtime/config/quantity.hpp"
 #include "runtime/config/reference.hpp"
-#include "runtime/config/similar.hpp"
 
 namespace lethe {
 namespace {

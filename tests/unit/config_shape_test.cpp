@@ -30,7 +30,7 @@ TEST(ShapeTable, TicksUnlessItSaysOtherwise) {
 
 TEST(ShapeTable, HasLimits) {
   for (const char* good : {"chunk = 256", "chunk = 8192", "tick_ms = 1", "tick_ms = 1000",
-                           "mode = \"off\"", "mode = \"size_tick\""})
+                           "mode = \"size\"", "mode = \"size_tick\""})
     EXPECT_EQ(problems(check(file("[shape]\n" + std::string(good) + "\n"))), "") << good;
   refuses(file("[shape]\nchunk = 255\n"), {"c.toml:9: shape.chunk: is out of range; 256 to 8192"});
   refuses(file("[shape]\nchunk = 8193\n"), {"shape.chunk: is out of range"});

@@ -1,4 +1,4 @@
-#include "runtime/config/similar.hpp"
+#include "runtime/base/similar.hpp"
 
 #include <algorithm>
 #include <numeric>
