@@ -3,12 +3,21 @@
 // answers to who stands between. The control is the same search, shown a line with such a word.
 #include <gtest/gtest.h>
 
+#include "runtime/audit/memory_scan.hpp"
 #include "tests/e2e/private_path.hpp"
-#include "tests/e2e/process_memory.hpp"
 #include "tests/e2e/running_lethe.hpp"
 
 namespace lethe {
 namespace {
+
+using namespace audit;
+
+void search_files(const std::string& folder, const needle_finder& finder,
+                  std::vector<trace_of>& found) {
+  memory_search search(finder);
+  search.folder(folder);
+  found.insert(found.end(), search.traces().begin(), search.traces().end());
+}
 
 // As it is, and as a name of a field or header has to be.
 const std::string word = "Qwaxolibruntiskar", low_word = "vyndaphorbesquell";
@@ -56,10 +65,10 @@ std::vector<std::string> wrong_requests() {
         "application/private-token-request", "application/private-token-arbitrary-batch"})
     for (const char* path : {"/", "/token-request", "/v1/chat/completions", "/add-checkpoint",
                              "/.well-known/private-token-issuer-directory"})
-      for (const auto& body :
-           {word, "{\"" + low_word + "\":\"" + word + "\"}",
-            "old 0\n\n" + word + "\n1\n" + base64_of(word) + "\n\n\u2014 " + word + " AAAA\n",
-            std::string(7, '\0') + word + std::string(300, '\xff')})
+      for (const auto& body : {word, "{\"" + low_word + "\":\"" + word + "\"}",
+                               "old 0\n\n" + word + "\n1\n" + forms_of_word(word).back().bytes +
+                                   "\n\n\u2014 " + word + " AAAA\n",
+                               std::string(7, '\0') + word + std::string(300, '\xff')})
         all.push_back(post(path,
                            "Content-Type: " + std::string(type) + "\r\nAuthorization: Bearer " +
                                word + "\r\nOrigin: https://" + low_word + ".example\r\n",
@@ -270,12 +279,13 @@ TEST_F(SaysNothing, AndALineThatDoesIsFound) {
   EXPECT_TRUE(told({&*issuer_, &*relay_, &*gateway_}).empty());
   for (const auto* part : {&*issuer_, &*relay_, &*gateway_}) {
     const std::string err = part->folder() / "err", before = read_file(err);
-    for (const auto& line : {"lethe: cannot parse \"" + word + "\"\n", widened(low_word, 2),
-                             "at " + base64_of(word)}) {
+    const auto forms = forms_of_word(word);
+    for (const auto& line :
+         {"lethe: cannot parse \"" + word + "\"\n", forms[2].bytes, "at " + forms.back().bytes}) {
       std::ofstream(err, std::ios::app) << line;
       auto found = told({part});
       ASSERT_FALSE(found.empty()) << line;
-      EXPECT_EQ(found.front().mapping, err);
+      EXPECT_EQ(found.front().place, err);
       std::filesystem::resize_file(err, before.size());
     }
   }
