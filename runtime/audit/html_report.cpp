@@ -8,27 +8,30 @@ namespace lethe::audit {
 namespace {
 
 constexpr const char* style = R"(
-:root{color-scheme:light dark;--fg:#1c2024;--bg:#fff;--soft:#60646c;--line:#d9d9e0;--good:#18794e;
---bad:#ce2c31;--none:#915930;--c0:#3358d4;--c1:#d14e00;--c2:#18794e;--c3:#8145b5;--c4:#997f00;--c5:#c2298a}
-@media(prefers-color-scheme:dark){:root{--fg:#edeef0;--bg:#111113;--soft:#b0b4ba;--line:#43484e;
---good:#3dd68c;--bad:#ff9592;--none:#ffa057;--c0:#9eb1ff;--c1:#ffa057;--c2:#3dd68c;--c3:#d19dff;--c4:#f5e147;--c5:#ff8dcc}}
+:root{color-scheme:light dark;--fg:#1c2024;--bg:#fff;--soft:#60646c;--line:#d9d9e0;
+--good:#18794e;--bad:#ce2c31;--none:#915930;--c0:#3358d4;--c1:#d14e00;--c2:#18794e;--c3:#8145b5;
+--c4:#997f00;--c5:#c2298a}@media(prefers-color-scheme:dark){:root{--fg:#edeef0;--bg:#111113;
+--soft:#b0b4ba;--line:#43484e;--good:#3dd68c;--bad:#ff9592;--none:#ffa057;--c0:#9eb1ff;
+--c1:#ffa057;--c2:#3dd68c;--c3:#d19dff;--c4:#f5e147;--c5:#ff8dcc}}
 body{font:16px/1.5 system-ui,sans-serif;color:var(--fg);background:var(--bg);max-width:64rem;
-margin:2rem auto;padding:0 1rem}
-h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;margin:2.5rem 0 .5rem}
-.soft,figcaption{color:var(--soft)}.held{color:var(--good)}.broken{color:var(--bad)}.none{color:var(--none)}
-.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:.92rem}
-th,td{text-align:left;vertical-align:top;padding:.4rem .6rem;border-bottom:1px solid var(--line)}
-th{color:var(--soft);font-weight:600}td.verdict{font-weight:600;white-space:nowrap}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.5rem 0}dt{color:var(--soft)}
-dd{margin:0;overflow-wrap:anywhere}figure{margin:1rem 0}svg{width:100%;max-width:40rem;height:auto;display:block}
-svg text{fill:var(--soft);font:12px system-ui,sans-serif}.grid{stroke:var(--line)}
-svg path{fill:none;stroke-width:2}.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;
-padding:0;margin:.3rem 0;font-size:.88rem}.legend li::before{content:"";display:inline-block;width:.8em;
-height:.8em;border-radius:2px;background:currentColor;margin-right:.4em}
-svg path.c0{stroke:var(--c0)}svg path.c1{stroke:var(--c1)}svg path.c2{stroke:var(--c2)}svg path.c3{stroke:var(--c3)}
-svg path.c4{stroke:var(--c4)}svg path.c5{stroke:var(--c5)}rect.c0{fill:var(--c0)}rect.c1{fill:var(--c1)}
-rect.c2{fill:var(--c2)}rect.c3{fill:var(--c3)}rect.c4{fill:var(--c4)}rect.c5{fill:var(--c5)}
-li.c0{color:var(--c0)}li.c1{color:var(--c1)}li.c2{color:var(--c2)}li.c3{color:var(--c3)}li.c4{color:var(--c4)}li.c5{color:var(--c5)}
+margin:2rem auto;padding:0 1rem}h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;
+margin:2.5rem 0 .5rem}.soft,figcaption{color:var(--soft)}.held{color:var(--good)}
+.broken{color:var(--bad)}.none{color:var(--none)}.wide{overflow-x:auto}
+table{border-collapse:collapse;width:100%;font-size:.92rem}th,td{text-align:left;
+vertical-align:top;padding:.4rem .6rem;border-bottom:1px solid var(--line)}th{color:var(--soft);
+font-weight:600}td.verdict{font-weight:600;white-space:nowrap}dl{display:grid;
+grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:.5rem 0}dt{color:var(--soft)}
+dd{margin:0;overflow-wrap:anywhere}figure{margin:1rem 0}svg{width:100%;max-width:40rem;
+height:auto;display:block}svg text{fill:var(--soft);font:12px system-ui,sans-serif}
+.grid{stroke:var(--line)}svg path{fill:none;stroke-width:2}.legend{list-style:none;display:flex;
+flex-wrap:wrap;gap:.2rem 1.2rem;padding:0;margin:.3rem 0;font-size:.88rem}
+.legend li::before{content:"";display:inline-block;width:.8em;height:.8em;border-radius:2px;
+background:currentColor;margin-right:.4em}svg path.c0{stroke:var(--c0)}
+svg path.c1{stroke:var(--c1)}svg path.c2{stroke:var(--c2)}svg path.c3{stroke:var(--c3)}
+svg path.c4{stroke:var(--c4)}svg path.c5{stroke:var(--c5)}rect.c0{fill:var(--c0)}
+rect.c1{fill:var(--c1)}rect.c2{fill:var(--c2)}rect.c3{fill:var(--c3)}rect.c4{fill:var(--c4)}
+rect.c5{fill:var(--c5)}li.c0{color:var(--c0)}li.c1{color:var(--c1)}li.c2{color:var(--c2)}
+li.c3{color:var(--c3)}li.c4{color:var(--c4)}li.c5{color:var(--c5)}
 )";
 
 const char* class_of(const finding& f) {

@@ -185,7 +185,7 @@ void add_inner(corpora& to, bytes_view token, bytes_view change, bytes_view mess
     std::pmr::string out;
     to.expect(bool(write_request(r, out)), "a request inside");
     auto read = read_request(out, std::pmr::new_delete_resource());
-    to.expect(read && !std::holds_alternative<inner_problem>(read_inner(*read)), r.path);
+    to.expect(bool(read), r.path);
     add_message(to, "inner", as_bytes(out));
   }
 }

@@ -73,7 +73,8 @@ TEST_F(ClientProxy, NothingOfTheApplicationLeavesButTheBody) {
                  {"X-Stainless-Os", "Linux"},
                  {"OpenAI-Organization", "org"}};
   EXPECT_EQ(ask(std::move(call)).head.status, 200);
-  EXPECT_EQ(cluster.bodies[0], R"({"model":"m","n":1})");
+  EXPECT_EQ(cluster.bodies[0], R"({"model":"m","store":true,"n":1})")
+      << "the node refuses to store";
   EXPECT_EQ(cluster.fields_inside, std::vector<std::string>{"content-type"});
   for (const auto& f : cluster.fields_outside) {
     EXPECT_EQ(f.find("sk-application"), std::string::npos);

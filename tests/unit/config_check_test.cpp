@@ -209,7 +209,7 @@ TEST(ConfigCheck, MoreThreadsThanThisMachineHasAreANote) {
 }
 
 TEST(ConfigCheck, RecordsOfEveryMessageAreForTheLab) {
-  refuses(model_line + "[trace]\nmode=\"all\"\n", {"trace.mode", "lab"});
+  refuses(model_line + "[trace]\nmode=\"all\"\n", {"trace.mode", "full-traces", "strict"});
   EXPECT_TRUE(check("profile=\"lab\"\n" + model_line + "[trace]\nmode=\"all\"\n").good());
 }
 

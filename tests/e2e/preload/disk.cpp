@@ -11,7 +11,7 @@ namespace {
 
 using namespace lethe;
 
-const char* const disks = std::getenv("LETHE_TEST_DISKS");  // before the program closes it
+const char* const early = std::getenv("LETHE_TEST_DISKS");  // before the program closes it
 
 std::string own_link(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
@@ -23,6 +23,7 @@ std::string path_of(int fd) {
 
 /// The folder of records of the disk that a path is on; empty: none of them.
 std::string synced_of(const std::string& path) {
+  const char* disks = early ? early : std::getenv("LETHE_TEST_DISKS");  // a test's own comes later
   if (!disks || !path.starts_with(std::string(disks) + "/")) return {};
   const size_t end = path.find('/', std::string(disks).size() + 1);
   const std::string synced = path.substr(0, end) + ".synced";
