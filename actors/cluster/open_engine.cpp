@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/mapped_file.hpp"
+#include "runtime/config/check_policy.hpp"
 #include "runtime/config/shape_of.hpp"
 #include "runtime/policy/policy.hpp"
 #include "runtime/trace/allowed_types.hpp"
@@ -24,7 +25,10 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
           .chunk_tokens = b.getChunkTokens(),
           .running = b.getRunning(),
           .queue = b.getQueue(),
-          .default_max_tokens = b.getDefaultMaxTokens()};
+          .default_max_tokens = b.getDefaultMaxTokens(),
+          // What any other profile would be refused for, by the same table.
+          .keeps_prefixes = spec.getProfile() == schema::Profile::LAB &&
+                            wants(spec.getOptimizations(), "prefix-cache")};
 }
 
 trace_mode mode_of(schema::TraceMode m) {

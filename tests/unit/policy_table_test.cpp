@@ -41,9 +41,9 @@ const names built = {
     "load-rejection",      "paged-kv",        "prefix-sharing-in-request", "kv-quantization",
     "paced-answers",       "equal-chunks",    "model-parallelism",         "load-scaling",
     "weight-quantization", "fused-kernels"};
-const names built_for_the_lab = {"prefix-cache",     "priority",       "plain-streaming",
-                                 "server-placement", "two-candidates", "exact-metrics",
-                                 "full-traces",      "plain-api",      "request-labels"};
+const names built_for_the_lab = {"prefix-cache",   "plain-streaming", "server-placement",
+                                 "two-candidates", "exact-metrics",   "full-traces",
+                                 "plain-api",      "request-labels"};
 
 names refused_by(std::span<const optimization> rows, Profile p) {
   names found;
