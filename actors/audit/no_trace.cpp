@@ -114,6 +114,16 @@ ending leaving(searched_cluster& on) {
   return e;
 }
 
+/// A new engine is drawn as soon as a roster with it is out.
+bool serves_again(searched_cluster& on) {
+  for (int i = 0; i < 100; ++i) {
+    auto s = on.cluster().ask(on.words().body(fmt::format(R"(,"max_tokens":1,"seed":{})", i)));
+    if (s.proof) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  return false;
+}
+
 /// An engine's process is killed in the middle of an answer. Its own memory goes with it.
 ending killed(searched_cluster& on) {
   ending e{.what = "engine killed mid-answer", .times = 1};
@@ -128,6 +138,7 @@ ending killed(searched_cluster& on) {
   if (s.proof) e.wrong = "the answer was whole";
   e.left = on.search_soon();
   if (!on.cluster().is_whole(std::chrono::seconds(60))) e.wrong = "it isn't whole again";
+  if (!serves_again(on)) e.wrong = "it doesn't serve again";
   return e;
 }
 
@@ -135,6 +146,7 @@ ending killed(searched_cluster& on) {
 ending crowded(searched_cluster& on) {
   ending e{.what = "answered in a crowd", .times = 12};
   std::atomic<size_t> whole = 0;
+  std::vector<std::string> why(e.times);
   {
     std::vector<std::jthread> clients;
     for (size_t i = 0; i < e.times; ++i)
@@ -143,9 +155,11 @@ ending crowded(searched_cluster& on) {
         auto s = on.cluster().ask(
             on.words().body(fmt::format(R"(,"max_tokens":200,"ignore_eos":true,"seed":{})", i)));
         whole += s.proof.has_value();
+        why[i] = s.why;
       });
   }
-  if (whole != e.times) e.wrong = fmt::format("{} of {} answers are whole", whole, e.times);
+  for (const auto& w : why)
+    if (!w.empty()) e.wrong = fmt::format("{} of {} answers are whole: {}", whole, e.times, w);
   e.left = on.search();
   return e;
 }
