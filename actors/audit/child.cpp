@@ -1,13 +1,11 @@
 #include "actors/audit/child.hpp"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/securebits.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +13,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+
+#include "runtime/hardening/harden.hpp"
 
 namespace lethe::audit {
 
@@ -37,9 +37,7 @@ std::string content_of(int fd) {
 /// could look into it, closed or not.
 void stay_without_privileges() {
   ::prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED);
-  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct none[2]{};
-  ::syscall(SYS_capset, &head, none);
+  give_up_capabilities();
 }
 
 /// Between fork and exec, where little is allowed. It appends, so that two descriptors of one file

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/capability.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include <fstream>
 
 #include "runtime/audit/memory_scan.hpp"
+#include "runtime/hardening/harden.hpp"
 
 namespace lethe::audit {
 
@@ -33,18 +32,12 @@ struct openness {
   }
 };
 
-bool give_up_privileges() {
-  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct none[2]{};
-  return ::syscall(SYS_capset, &head, none) == 0;
-}
-
 /// By a process of this user that may do nothing special: bit 0 if it reads, bit 1 if it traces.
 int tried_on(pid_t target) {
   const std::string memory = fmt::format("/proc/{}/mem", target);
   const pid_t reader = ::fork();
   if (reader == 0) {
-    if (!give_up_privileges()) ::_exit(64);
+    if (!give_up_capabilities()) ::_exit(64);
     int can = ::open(memory.c_str(), O_RDONLY | O_CLOEXEC) >= 0 ? 1 : 0;
     if (::ptrace(PTRACE_SEIZE, target, 0, 0) == 0) can |= 2;
     ::_exit(can);
@@ -91,14 +84,13 @@ found look_at(const std::vector<pid_t>& all) {
 /// A lab cluster does none of it.
 control lab_control(const embedded_settings& s) {
   control c{.without = "the strict profile"};
-  auto folder = scratch::make();
+  auto folder = temporary_folder::make("lethe-audit");
   if (!folder) return c;
-  auto file =
-      (*folder)->write("lab.toml", fmt::format("name = \"open\"\nprofile = \"lab\"\n"
-                                               "[model]\npath = \"{}\"\n",
-                                               std::filesystem::absolute(s.model).string()));
+  auto file = folder->write("lab.toml", fmt::format("name = \"open\"\nprofile = \"lab\"\n"
+                                                    "[model]\npath = \"{}\"\n",
+                                                    std::filesystem::absolute(s.model).string()));
   if (!file) return c;
-  auto lab = child::start({s.program, "up", *file}, (*folder)->path().string());
+  auto lab = child::start({s.program, "up", *file}, folder->path().string());
   if (!lab || !(*lab)->tells("ready: ", std::chrono::seconds(60))) {
     c.measured = "it does not come up";
     return c;

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <stdlib.h>
 
-#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -38,27 +36,11 @@ class kept final : public inner_sink {
 
 }  // namespace
 
-result<std::unique_ptr<scratch>> scratch::make() {
-  std::string name = (fs::temp_directory_path() / "lethe-audit-XXXXXX").string();
-  if (!::mkdtemp(name.data())) return fail("{}: {}", name, std::strerror(errno));
-  return std::unique_ptr<scratch>(new scratch(name));
-}
-
-scratch::~scratch() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
-result<std::string> scratch::write(const std::string& name, const std::string& content) const {
-  std::ofstream file(path_ / name, std::ios::binary);
-  file << content;
-  if (!file.flush()) return fail("{}: {}", (path_ / name).string(), std::strerror(errno));
-  return (path_ / name).string();
-}
-
 result<std::unique_ptr<embedded_cluster>> embedded_cluster::start(
     const embedded_settings& settings) {
-  std::unique_ptr<embedded_cluster> c(new embedded_cluster(settings));
+  auto folder = temporary_folder::make("lethe-audit");
+  if (!folder) return folder.why();
+  std::unique_ptr<embedded_cluster> c(new embedded_cluster(settings, *std::move(folder)));
   if (auto up = c->start_all(); !up) return up.why();
   return c;
 }
@@ -80,11 +62,8 @@ result<std::string> embedded_cluster::url_of(const child& part, const std::strin
 }
 
 result<void> embedded_cluster::start_all() {
-  auto made = scratch::make();
-  if (!made) return made.why();
-  folder_ = *std::move(made);
   fs::create_directory(folder() / "run");
-  auto file = folder_->write(
+  auto file = folder_.write(
       "issuer.toml",
       fmt::format("name = \"issuer\"\n[issuer]\nlisten = \"127.0.0.1:0\"\nfolder = \"issuer\"\n"
                   "secret = \"gateway.secret\"\nbatch = {}\n",
@@ -96,7 +75,7 @@ result<void> embedded_cluster::start_all() {
   auto account = command({"account", "add", *file, "auditor", "--quota", std::to_string(quota),
                           "--out", (folder() / "account.secret").string()});
   if (!account) return account.why();
-  auto gateway = folder_->write(
+  auto gateway = folder_.write(
       "gateway.toml",
       fmt::format(
           "name = \"audited\"\nprofile = \"{}\"\n[model]\npath = \"{}\"\n[engines]\ncount = {}\n"
@@ -111,7 +90,7 @@ result<void> embedded_cluster::start_all() {
   if (auto up = start_part(gateway_, gateway_file_); !up) return up.why();
   auto gateway_url = url_of(*gateway_, "gateway");
   if (!gateway_url) return gateway_url.why();
-  auto relay = folder_->write(
+  auto relay = folder_.write(
       "relay.toml",
       fmt::format("name = \"relay\"\n[relay]\nlisten = \"127.0.0.1:0\"\ngateway = \"{}/\"\n",
                   *gateway_url));
@@ -126,7 +105,7 @@ result<void> embedded_cluster::stock() {
   if (!relay) return relay.why();
   auto trust = command({"keys", "public", gateway_file_, "--relay", *relay});
   if (!trust) return trust.why();
-  auto file = folder_->write("client.toml", *trust);
+  auto file = folder_.write("client.toml", *trust);
   if (!file) return file.why();
   std::string why = "it has no roster yet";
   const auto until = std::chrono::steady_clock::now() + start_patience;
@@ -170,12 +149,6 @@ std::vector<pid_t> embedded_cluster::processes() const {
 std::vector<pid_t> embedded_cluster::engines() const {
   auto all = family_of(gateway_->pid());
   return {all.begin() + 1, all.end()};
-}
-
-std::string embedded_cluster::outputs() const {
-  std::string all;
-  for (const auto* part : {&issuer_, &gateway_, &relay_}) all += (*part)->out() + (*part)->err();
-  return all;
 }
 
 bool embedded_cluster::is_whole(std::chrono::seconds patience) const {

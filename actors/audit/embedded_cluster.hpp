@@ -4,25 +4,10 @@
 #include <functional>
 
 #include "actors/audit/child.hpp"
+#include "runtime/base/temporary_folder.hpp"
 #include "runtime/client/private_client.hpp"
 
 namespace lethe::audit {
-
-/// A folder that is gone when this goes.
-class scratch {
- public:
-  static result<std::unique_ptr<scratch>> make();
-  ~scratch();
-  scratch(const scratch&) = delete;
-  scratch& operator=(const scratch&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  result<std::string> write(const std::string& name, const std::string& content) const;
-
- private:
-  explicit scratch(std::filesystem::path path) : path_(std::move(path)) {}
-  std::filesystem::path path_;
-};
 
 struct embedded_settings {
   std::string program;  // this one, or one without a defence
@@ -52,9 +37,7 @@ class embedded_cluster {
   std::vector<pid_t> processes() const;
   std::vector<pid_t> engines() const;
   /// What it has written lies below.
-  const std::filesystem::path& folder() const { return folder_->path(); }
-  /// Everything that its processes have said.
-  std::string outputs() const;
+  const std::filesystem::path& folder() const { return folder_.path(); }
   /// Waits until all engines are ready.
   bool is_whole(std::chrono::seconds patience) const;
   /// Tells gateway and engines to end when they have answered, and waits until they have.
@@ -65,17 +48,17 @@ class embedded_cluster {
   /// wallet.
   std::string trust() const { return (folder() / "client.toml").string(); }
   void alone() { client_.reset(); }
-  const std::string& gateway_file() const { return gateway_file_; }
 
  private:
-  explicit embedded_cluster(embedded_settings settings) : settings_(std::move(settings)) {}
+  embedded_cluster(embedded_settings settings, temporary_folder folder)
+      : settings_(std::move(settings)), folder_(std::move(folder)) {}
   result<void> start_all();
   result<void> start_part(std::unique_ptr<child>& part, const std::string& file);
   result<std::string> url_of(const child& part, const std::string& role) const;
   result<void> stock();
 
   embedded_settings settings_;
-  std::unique_ptr<scratch> folder_;
+  temporary_folder folder_;
   std::unique_ptr<child> issuer_, gateway_, relay_;
   std::string gateway_file_;
   std::unique_ptr<private_client> client_;

@@ -11,9 +11,9 @@ namespace {
 
 /// A client's first look with a wallet and a memory of its own.
 call_result<std::shared_ptr<const cluster_state>> look(trust_file trust) {
-  auto folder = scratch::make();
+  auto folder = temporary_folder::make("lethe-audit");
   if (!folder) return call_end{call_fault::here, folder.why()};
-  trust.wallet = (*folder)->path() / "wallet";
+  trust.wallet = folder->path() / "wallet";
   auto client = private_client::start(std::move(trust), {.on_a_timer = false});
   if (!client) return client.end;
   return (*client)->state();

@@ -94,10 +94,7 @@ result<windows> computed(const std::filesystem::path& model) {
 
 std::vector<trace_of> search(const embedded_cluster& on, const needle_finder& finder) {
   memory_search found(finder);
-  const auto all = on.processes();
-  stopped quiet(all);
-  for (pid_t p : all) found.process(p);
-  found.folder(on.folder());
+  found.stopped_processes(on.processes(), {on.folder()});
   return found.traces();
 }
 
@@ -105,9 +102,7 @@ std::vector<trace_of> search(const embedded_cluster& on, const needle_finder& fi
 void drop_known(const embedded_cluster& on, windows& all) {
   const needle_finder finder(all.needles());
   memory_search found(finder);
-  const auto processes = on.processes();
-  stopped quiet(processes);
-  for (pid_t p : processes) found.process(p);
+  found.stopped_processes(on.processes());
   for (const auto& n : found.needles_found()) all.drop(n);
 }
 

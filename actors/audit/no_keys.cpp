@@ -67,10 +67,7 @@ result<looked_for> one_call(const embedded_cluster& on, const std::string& telle
   if (fresh.size() < 8) return fail("the client told {} keys", fresh.size());
   const needle_finder finder(std::move(fresh));
   memory_search found(finder);
-  const auto all = on.processes();
-  stopped quiet(all);
-  for (pid_t p : all) found.process(p);
-  for (const char* part : {"gateway", "issuer"}) found.folder(on.folder() / part);
+  found.stopped_processes(on.processes(), {on.folder() / "gateway", on.folder() / "issuer"});
   return looked_for{finder.count(), found.traces()};
 }
 

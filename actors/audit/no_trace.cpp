@@ -25,11 +25,7 @@ class searched_cluster {
   std::vector<trace_of> search() {
     memory_search found(finder_);
     const auto all = cluster_->processes();
-    {
-      stopped quiet(all);
-      for (pid_t p : all) found.process(p);
-      found.folder(cluster_->folder());
-    }
+    found.stopped_processes(all, {cluster_->folder()});
     processes_ = std::max(processes_, all.size());
     looked_ = found.looked();
     return found.traces();
@@ -80,11 +76,12 @@ struct ending {
 
 using bodies = std::vector<std::string>;
 
-ending answers(searched_cluster& on, bodies all) {
-  ending e{.what = "answered"};
+ending asked(searched_cluster& on, const char* what, const bodies& all,
+             bool (*as_due)(const said&)) {
+  ending e{.what = what};
   for (const auto& body : all) {
     auto s = on.cluster().ask(body);
-    if (s.status != 200 || !s.proof) e.wrong = fmt::format("status {}: {}", s.status, s.why);
+    if (!as_due(s)) e.wrong = fmt::format("status {}: {}", s.status, s.why);
     ++e.times;
     e.left = on.search();
     if (!e.left.empty() || !e.wrong.empty()) break;
@@ -92,17 +89,8 @@ ending answers(searched_cluster& on, bodies all) {
   return e;
 }
 
-ending refusals(searched_cluster& on, bodies all) {
-  ending e{.what = "refused"};
-  for (const auto& body : all) {
-    auto s = on.cluster().ask(body);
-    if (s.status < 400) e.wrong = fmt::format("status {}: {}", s.status, s.why);
-    ++e.times;
-    e.left = on.search();
-    if (!e.left.empty() || !e.wrong.empty()) break;
-  }
-  return e;
-}
+bool is_answered(const said& s) { return s.status == 200 && s.proof; }
+bool is_refused(const said& s) { return s.status >= 400; }
 
 /// The client goes in the middle of its answer.
 ending leaving(searched_cluster& on) {
@@ -235,7 +223,7 @@ control without(const no_trace_settings& s, const std::string& program, const st
 
 }  // namespace
 
-result<std::vector<finding>> measure_no_trace(const no_trace_settings& s) {
+result<finding> measure_no_trace(const no_trace_settings& s) {
   s.progress("starting a cluster");
   auto on = begun(s.cluster);
   if (!on) return on.why();
@@ -246,9 +234,9 @@ result<std::vector<finding>> measure_no_trace(const no_trace_settings& s) {
   }
   std::vector<ending> all;
   s.progress("searching after answers");
-  all.push_back(answers(*on, answered));
+  all.push_back(asked(*on, "answered", answered, is_answered));
   s.progress("searching after refusals");
-  all.push_back(refusals(*on, refused));
+  all.push_back(asked(*on, "refused", refused, is_refused));
   s.progress("searching after a client that left");
   all.push_back(leaving(*on));
   s.progress("searching after an engine was killed");
@@ -265,7 +253,7 @@ result<std::vector<finding>> measure_no_trace(const no_trace_settings& s) {
     s.progress(fmt::format("the same without {}", what));
     f.controls.push_back(without(s, program, what));
   }
-  return std::vector<finding>{f};
+  return f;
 }
 
 }  // namespace lethe::audit

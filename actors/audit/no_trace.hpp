@@ -14,6 +14,6 @@ struct no_trace_settings {
 
 /// After answers of each kind, and after each way in which a request can end, all memory, pipes and
 /// files of all processes are searched for what was asked.
-result<std::vector<finding>> measure_no_trace(const no_trace_settings& settings);
+result<finding> measure_no_trace(const no_trace_settings& settings);
 
 }  // namespace lethe::audit

@@ -81,7 +81,7 @@ findings list_of(result<finding> f) {
 }
 
 findings no_trace(const audit_words& words, const teller& tell) {
-  return audit::measure_no_trace(search_of(words, tell));
+  return list_of(audit::measure_no_trace(search_of(words, tell)));
 }
 
 findings no_activations(const audit_words& words, const teller& tell) {

@@ -20,12 +20,6 @@ inner_problem turned_away(schema::Refusal why) {
   return {.status = 503, .title = "no engine is ready"};
 }
 
-std::string base64url_of(bytes_view bytes) {
-  std::string text(base64url_chars(bytes.size()), '\0');
-  write_base64url(bytes, text);
-  return text;
-}
-
 }  // namespace
 
 gateway_state::exchange* gateway_state::find(uint64_t request) {
@@ -146,7 +140,7 @@ void gateway_state::lost(const wire<schema::Lost>& m) {
         return fail(*x, outcome::refused_by_node,
                     {.status = 429,
                      .title = "the node is full",
-                     .refusal = base64url_of(bytes_of(r.getRefusal()))});
+                     .refusal = to_base64url(bytes_of(r.getRefusal()))});
       case schema::LossReason::STALE:
         return fail(*x, outcome::refused_by_node, {503, "the roster is over; draw from the next"});
       case schema::LossReason::ENGINE_LOST:

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include "runtime/base/temporary_folder.hpp"
 
 namespace lethe::sim {
 
@@ -10,31 +10,6 @@ namespace {
 
 constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 constexpr uint32_t hidden = 32, vocab = letters.size() + 1;  // and the end of an answer
-
-/// Goes with the object; what is mapped stays.
-class scratch {
- public:
-  scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "lethe-replay-XXXXXX").string();
-    if (::mkdtemp(name.data())) path_ = name;
-  }
-  scratch(const scratch&) = delete;
-  scratch& operator=(const scratch&) = delete;
-  ~scratch() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  bool write(const char* name, const std::string& content) const {
-    std::ofstream file(path_ / name, std::ios::binary);
-    file << content;
-    file.close();
-    return !path_.empty() && bool(file);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string config_json() {
   return fmt::format(
@@ -87,14 +62,14 @@ std::string tokenizer_json() {
 }  // namespace
 
 result<std::shared_ptr<const served_model>> synthetic_model() {
-  scratch folder;
-  bool written = folder.write("config.json", config_json()) &&
-                 folder.write("model.safetensors", safetensors()) &&
-                 folder.write("tokenizer.json", tokenizer_json());
-  if (!written)
-    return fail("{}: cannot be written; set TMPDIR",
-                std::filesystem::temp_directory_path().string());
-  return served_model::open({.path = folder.path(), .name = "synthetic", .threads = 1});
+  auto folder = temporary_folder::make("lethe-replay");
+  if (!folder) return folder.why();
+  for (auto [name, text] :
+       {std::pair("config.json", config_json()), std::pair("model.safetensors", safetensors()),
+        std::pair("tokenizer.json", tokenizer_json())})
+    if (auto written = folder->write(name, text); !written) return written.why();
+  // What is mapped stays when the folder goes.
+  return served_model::open({.path = folder->path(), .name = "synthetic", .threads = 1});
 }
 
 }  // namespace lethe::sim

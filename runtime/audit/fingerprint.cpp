@@ -126,14 +126,14 @@ void look_within(const class_counts& counts, const captures& by_prompt, uint64_t
     auto rows = always_of(of_class, by_prompt);
     if (rows.size() < 2) continue;
     auto told = tell_apart(rows, seed);
-    out.within.right += told.made.right;
-    out.within.tries += told.made.tries;
-    chances.insert(chances.end(), told.made.tries, told.by_chance);
+    out.within.hits += told.made.hits;
+    out.within.of += told.made.of;
+    chances.insert(chances.end(), told.made.of, told.by_chance);
   }
   if (chances.empty()) return;
   out.within_by_chance =
       std::accumulate(chances.begin(), chances.end(), 0.0) / double(chances.size());
-  out.within_chance = chance_of(out.within.right, chances);
+  out.within_chance = successes_at_least(out.within.hits, chances);
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ fingerprint fingerprint_of(const captures& by_prompt, uint64_t seed, uint32_t pi
   out.classes = counts.size();
   out.allowed = share_of_best_guesser(counts);
   out.all = tell_apart(rows_of(by_prompt), seed);
-  out.all_chance = chance_of(out.all.made, out.allowed);
+  out.all_chance = binomial_at_least(out.all.made, out.allowed);
   look_within(counts, by_prompt, seed, out);
   return out;
 }
@@ -152,7 +152,7 @@ fingerprint fingerprint_of(const captures& by_prompt, uint64_t seed, uint32_t pi
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string text_of(const told_apart& t, size_t labels, double alpha) {
-  const auto r = interval_of(t.made, alpha);
+  const auto r = exact_interval(t.made, alpha);
   return fmt::format("{} of {} prompts told apart (between {} and {}; chance {}), by {}",
                      percent(t.made.share()), labels, percent(r.low), percent(r.high),
                      percent(t.by_chance), t.by);

@@ -23,7 +23,8 @@ struct fingerprint {
   told_apart all;      // of all prompts
   size_t classes = 0;  // different lengths of whole answers, in bytes
   double allowed = 0;  // right guesses of the best guesser who is told nothing but the class
-  guesses within;      // between prompts whose answers are always of one and the same class
+  proportion within;   // of right guesses between prompts whose answers are always of one and the
+                       // same class
   double within_by_chance = 0;
   double all_chance = 1;     // of so many right ones or more, where nothing but the class shows
   double within_chance = 1;  // and where nothing shows within a class
@@ -36,7 +37,8 @@ struct fingerprint {
 /// `piece_bytes` as powers of two of pieces that are about as large, whatever stood between them.
 fingerprint fingerprint_of(const captures& by_prompt, uint64_t seed, uint32_t piece_bytes = 0);
 
-/// "82.3 % of 50 prompts told apart (at least 75.1 %, chance 2.0 %), by the nearest neighbours"
+/// "82.3 % of 50 prompts told apart (between 75.1 % and 88.0 %; chance 2.0 %), by the nearest
+/// neighbours"
 std::string text_of(const told_apart& t, size_t labels, double alpha);
 std::string percent(double share);
 

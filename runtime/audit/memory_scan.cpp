@@ -11,6 +11,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/base/base64.hpp"
+
 namespace lethe::audit {
 
 namespace fs = std::filesystem;
@@ -18,18 +20,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t piece_bytes = size_t{4} << 20;
-
-std::string base64_of(std::string_view text) {
-  constexpr const char* letters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i + 3 <= text.size(); i += 3) {
-    uint32_t three = uint32_t(uint8_t(text[i])) << 16 | uint32_t(uint8_t(text[i + 1])) << 8 |
-                     uint8_t(text[i + 2]);
-    for (int shift = 18; shift >= 0; shift -= 6) out += letters[three >> shift & 63];
-  }
-  return out;
-}
 
 /// Each character in so many bytes, the lowest first.
 std::string widened(std::string_view text, size_t bytes) {
@@ -86,7 +76,10 @@ std::vector<needle> forms_of_word(const std::string& word) {
       {"UTF-16", widened(word.substr(0, 6), 2)},
       {"UTF-32", widened(word.substr(0, 6), 4)},
       {"JSON, escaped", fmt::format("\\u{:04x}\\u{:04x}", word[0], word[1])}};
-  for (size_t phase : {0, 1, 2}) all.push_back({"base64", base64_of(word.substr(phase))});
+  for (size_t phase : {0, 1, 2}) {
+    const size_t whole = (word.size() - phase) / 3 * 3;  // what comes behind changes the rest
+    all.push_back({"base64", to_base64(as_bytes(word.substr(phase, whole)))});
+  }
   return all;
 }
 
@@ -180,7 +173,6 @@ void memory_search::memory(pid_t pid) {
     if (std::sscanf(line.c_str(), "Swap: %lu", &swapped) == 1) looked_.swapped += swapped << 10;
     if (std::sscanf(line.c_str(), "%lx-%lx %7s", &from_at, &to, mode) != 3 || mode[0] != 'r')
       continue;
-    ++looked_.mappings;
     from(memory.get(), from_at, to, pid, line);
   }
 }
@@ -234,6 +226,13 @@ void memory_search::folder(const fs::path& folder) {
   std::error_code gone;
   for (const auto& f : fs::recursive_directory_iterator(folder, gone))
     file(f.path(), f.path().string());
+}
+
+void memory_search::stopped_processes(const std::vector<pid_t>& all,
+                                      const std::vector<fs::path>& folders) {
+  const stopped quiet(all);
+  for (pid_t p : all) process(p);
+  for (const auto& f : folders) folder(f);
 }
 
 std::string text_of(const std::vector<trace_of>& traces) {

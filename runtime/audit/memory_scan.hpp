@@ -2,7 +2,6 @@
 
 #include <sys/types.h>
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -34,7 +33,7 @@ struct trace_of {
 
 /// What a search looked at.
 struct searched {
-  uint64_t bytes = 0, mappings = 0, descriptors = 0, files = 0;
+  uint64_t bytes = 0, descriptors = 0, files = 0;
   uint64_t swapped = 0;  // bytes that were not there to be read
 };
 
@@ -76,6 +75,9 @@ class memory_search {
   /// first. Needs to be allowed to: its parent's user and CAP_SYS_PTRACE.
   void process(pid_t pid);
   void folder(const std::filesystem::path& folder);
+  /// All of that, with none of the processes running.
+  void stopped_processes(const std::vector<pid_t>& all,
+                         const std::vector<std::filesystem::path>& folders = {});
   void file(const std::filesystem::path& file, const std::string& place);
 
   const std::vector<trace_of>& traces() const { return traces_; }

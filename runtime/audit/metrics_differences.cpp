@@ -116,16 +116,16 @@ finding measure_metrics_differences(const metrics_settings& s) {
   const auto exact = guess_lengths(schema::Profile::LAB, s);
   const double most = strict.by_chance + allowed_above_chance;
   auto text = [&](const told_apart& t) {
-    const auto r = interval_of(t.made, s.alpha);
+    const auto r = exact_interval(t.made, s.alpha);
     return fmt::format("the length class is guessed right in {} of {} readings (between {} and {})",
-                       percent(t.made.share()), t.made.tries, percent(r.low), percent(r.high));
+                       percent(t.made.share()), t.made.of, percent(r.low), percent(r.high));
   };
   out.measured = text(strict);
   out.bound = fmt::format("{}: chance ({}) and 5 % more", percent(most), percent(strict.by_chance));
-  out.said = chance_of(strict.made, most) > s.alpha ? verdict::held : verdict::broken;
+  out.said = binomial_at_least(strict.made, most) > s.alpha ? verdict::held : verdict::broken;
   out.controls = {{.without = "rounding, holding back and lots of 16 (the lab's metrics)",
                    .measured = text(exact),
-                   .found = chance_of(exact.made, most) <= s.alpha}};
+                   .found = binomial_at_least(exact.made, most) <= s.alpha}};
   out.note = "who sends the other 15 of a lot himself can subtract them: that isn't hidden";
   return out;
 }

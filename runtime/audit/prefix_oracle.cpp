@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "runtime/audit/guessing.hpp"
+#include "runtime/audit/statistics.hpp"
 
 namespace lethe::audit {
 
@@ -27,8 +27,8 @@ struct oracle {
     (guessed ? guessed_tokens : fresh_tokens).push_back(t.tokens);
     (guessed ? guessed_us : fresh_us).push_back(t.us);
   }
-  double by_tokens() const { return auc(guessed_tokens, fresh_tokens); }
-  double by_time() const { return auc(guessed_us, fresh_us); }
+  double by_tokens() const { return auc(fresh_tokens, guessed_tokens).area; }
+  double by_time() const { return auc(fresh_us, guessed_us).area; }
 };
 
 class asked_engine {

@@ -20,12 +20,6 @@ namespace {
 constexpr double sigmas_max = 7;  // of some 30,000 bits none gets there in a million audits
 constexpr size_t forms_max = 8;   // buckets that a measurement may use
 
-std::string base64url_of(bytes_view bytes) {
-  std::string text(base64url_chars(bytes.size()), '\0');
-  write_base64url(bytes, text);
-  return text;
-}
-
 /// Takes what is fresh out of a message, in place.
 class taking_apart {
  public:
@@ -38,7 +32,7 @@ class taking_apart {
   }
   /// Of bytes in base64url: all but the ranges in `kept`.
   bool take_coded(bytes_view bytes, bytes_view with_zeros) {
-    const std::string coded = base64url_of(bytes), bare = base64url_of(with_zeros);
+    const std::string coded = to_base64url(bytes), bare = to_base64url(with_zeros);
     const size_t at = view_.fixed.find(coded);
     if (at == std::string::npos) return false;
     view_.fresh += as_text(bytes);
@@ -167,7 +161,7 @@ result<views> odd_request(small_cluster& cluster, const oddity& odd) {
   if (!sealed || !key) return (key ? sealed.why() : key.why());
   const secret_bytes shown = write_authorization(token);
   const auto pending = pending_token::make(*key, s.challenge.digest());
-  const std::string change = base64url_of(pending->request().to_bytes());
+  const std::string change = to_base64url(pending->request().to_bytes());
   std::vector<bhttp_field> fields = {{"content-type", sealed_names::request},
                                      {"authorization", shown.text()},
                                      {sealed_names::change_field, change}};

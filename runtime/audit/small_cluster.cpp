@@ -24,12 +24,6 @@ constexpr uint32_t nowhere = UINT32_MAX;
 
 std::string class_of(uint32_t capacity) { return fmt::format("audit/{}", capacity); }
 
-std::string base64url_of(bytes_view bytes) {
-  std::string text(base64url_chars(bytes.size()), '\0');
-  write_base64url(bytes, text);
-  return text;
-}
-
 std::string answer_of(std::string_view body) {
   std::pmr::string out;
   bhttp_response_writer writer;
@@ -64,7 +58,7 @@ struct small_cluster::asked {
   arrival from;
 };
 
-small_cluster::small_cluster(const small_cluster_setup& setup, scratch_folder folder,
+small_cluster::small_cluster(const small_cluster_setup& setup, temporary_folder folder,
                              ohttp_keys keys, ohttp_keys others)
     : now_s(unix_s()),
       setup_(setup),
@@ -92,7 +86,7 @@ small_cluster::small_cluster(const small_cluster_setup& setup, scratch_folder fo
 
 result<std::unique_ptr<small_cluster>> small_cluster::start(const small_cluster_setup& setup) {
   check(!setup.capacities.empty() && setup.users > 0);
-  auto folder = scratch_folder::make();
+  auto folder = temporary_folder::make_in_memory("lethe-audit");
   if (!folder) return folder.why();
   auto keys = ohttp_keys::make({.grace = 60, .first_id = 7});
   auto others = ohttp_keys::make({.grace = 60, .first_id = 77});
@@ -160,7 +154,7 @@ trust_file small_cluster::trust(uint32_t user, const std::filesystem::path& fold
 }
 
 std::filesystem::path small_cluster::new_home() const {
-  auto home = folder_ / fmt::format("client-{}", ++homes_);
+  auto home = folder_.path() / fmt::format("client-{}", ++homes_);
   std::error_code wrong;  // whoever opens its first file there is told
   std::filesystem::create_directories(home, wrong);
   return home;
@@ -262,7 +256,7 @@ std::optional<inner_problem> small_cluster::refusal(treatment how, const asked& 
     const hash32 binding = a.message.binding(a.sealed.token.hash());
     const auto word =
         sign_refusal(node_keys_[signs], {binding, nodes().epoch, refusal_reason::full});
-    return inner_problem{429, title, change_word::due, {}, base64url_of(word)};
+    return inner_problem{429, title, change_word::due, {}, to_base64url(word)};
   };
   switch (how) {
     case treatment::moved:

@@ -4,8 +4,8 @@
 #include <functional>
 #include <mutex>
 
-#include "runtime/audit/scratch_folder.hpp"
 #include "runtime/audit/willing_log.hpp"
+#include "runtime/base/temporary_folder.hpp"
 #include "runtime/client/trust_file.hpp"
 #include "runtime/crypto/node_seal.hpp"
 #include "runtime/crypto/ohttp_keys.hpp"
@@ -99,7 +99,7 @@ class small_cluster final : public http_handler {
  private:
   using bytes = std::vector<std::byte>;
   struct asked;  // one sealed request
-  small_cluster(const small_cluster_setup& setup, scratch_folder folder, ohttp_keys keys,
+  small_cluster(const small_cluster_setup& setup, temporary_folder folder, ohttp_keys keys,
                 ohttp_keys others);
   result<void> begin();
   result<void> log_all(willing_log& into, const log_policy& policy) const;
@@ -117,7 +117,7 @@ class small_cluster final : public http_handler {
   uint32_t place_of(const hash32& node_id) const;
 
   const small_cluster_setup setup_;
-  scratch_folder folder_;
+  temporary_folder folder_;
   const willing_log::keys log_keys_ = willing_log::keys::make();
   const token_challenge challenge_{.issuer = "issuer.invalid", .origin = "gateway.invalid"};
   const issuer_key issuer_ = issuer_key::make();

@@ -188,6 +188,19 @@ double binomial_two_sided(uint64_t k, uint64_t n, double p) {
   return std::min(1.0, 2 * std::min(binomial_at_least(k, n, p), binomial_at_most(k, n, p)));
 }
 
+double successes_at_least(uint64_t k, std::span<const double> probabilities) {
+  std::vector<double> by_count{1};  // so far
+  for (double p : probabilities) {
+    by_count.push_back(0);
+    for (size_t i = by_count.size() - 1; i > 0; --i)
+      by_count[i] = by_count[i] * (1 - p) + by_count[i - 1] * p;
+    by_count[0] *= 1 - p;
+  }
+  double tail = 0;
+  for (size_t i = k; i < by_count.size(); ++i) tail += by_count[i];
+  return std::min(tail, 1.0);
+}
+
 interval proportion_interval(const proportion& x, double confidence) {
   if (x.of == 0) return {0, 1};
   const double z = normal_quantile((1 + confidence) / 2), n = double(x.of), p = x.share();
@@ -204,6 +217,15 @@ interval difference_interval(const proportion& a, const proportion& b, double co
           pa - pb + std::hypot(ia.high - pa, pb - ib.low)};
 }
 
+interval exact_interval(const proportion& x, double tail) {
+  interval r{0, 1};
+  if (x.hits > 0)
+    r.low = where(0, 1, tail / 2, [&](double p) { return binomial_at_least(x.hits, x.of, p); });
+  if (x.hits < x.of)
+    r.high = where(0, 1, -tail / 2, [&](double p) { return -binomial_at_most(x.hits, x.of, p); });
+  return r;
+}
+
 area_under_roc auc(std::span<const double> positives, std::span<const double> negatives,
                    double confidence) {
   check(positives.size() > 1 && negatives.size() > 1);
@@ -218,6 +240,11 @@ area_under_roc auc(std::span<const double> positives, std::span<const double> ne
   const double half =
       normal_quantile((1 + confidence) / 2) * std::sqrt(above.variance + below.variance);
   return {above.mean, {std::max(0.0, above.mean - half), std::min(1.0, above.mean + half)}};
+}
+
+double auc_deviation(uint64_t positives, uint64_t negatives) {
+  const double n = double(positives), m = double(negatives);
+  return std::sqrt((n + m + 1) / (12 * n * m));
 }
 
 }  // namespace lethe::audit

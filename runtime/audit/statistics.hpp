@@ -40,11 +40,21 @@ uint64_t draws_needed(std::span<const double> shares, const power_wanted& wanted
 /// much, and the others evenly less.
 double fit_power(std::span<const double> shares, uint64_t draws, const power_wanted& wanted = {});
 
+struct proportion {
+  uint64_t hits = 0, of = 0;
+  double share() const { return of ? double(hits) / double(of) : 0; }
+};
+
 /// Exactly P(X >= k) and P(X <= k) of n tries, each a success with probability p.
 double binomial_at_least(uint64_t k, uint64_t n, double p);
 double binomial_at_most(uint64_t k, uint64_t n, double p);
+inline double binomial_at_least(const proportion& x, double p) {
+  return binomial_at_least(x.hits, x.of, p);
+}
 /// Twice the smaller one.
 double binomial_two_sided(uint64_t k, uint64_t n, double p);
+/// Exactly P(X >= k) where each try has a probability of its own.
+double successes_at_least(uint64_t k, std::span<const double> probabilities);
 
 struct interval {
   double low = 0, high = 0;
@@ -52,13 +62,12 @@ struct interval {
   bool inside(double bound) const { return -bound < low && high < bound; }
 };
 
-struct proportion {
-  uint64_t hits = 0, of = 0;
-  double share() const { return of ? double(hits) / double(of) : 0; }
-};
 /// Wilson's interval of one, and Newcombe's of a difference made of two of those (method 10).
 interval proportion_interval(const proportion& x, double confidence = 0.99);
 interval difference_interval(const proportion& a, const proportion& b, double confidence = 0.99);
+/// Clopper's and Pearson's: what lies outside is refuted, each side with probability tail / 2 at
+/// most.
+interval exact_interval(const proportion& x, double tail);
 
 /// How well a score tells two classes apart: 0.5 is not at all. The interval is DeLong's.
 struct area_under_roc {
@@ -67,5 +76,7 @@ struct area_under_roc {
 };
 area_under_roc auc(std::span<const double> positives, std::span<const double> negatives,
                    double confidence = 0.99);
+/// The standard deviation of the area where both classes are alike.
+double auc_deviation(uint64_t positives, uint64_t negatives);
 
 }  // namespace lethe::audit

@@ -39,12 +39,12 @@ plot plot_of(const std::vector<looked>& shapes) {
 void judge(const fingerprint& f, size_t prompts, double alpha, finding& out) {
   out.measured = fmt::format(
       "{}; between prompts whose answers have the same number of pieces {} of {} guesses right",
-      text_of(f.all, prompts, alpha), percent(f.within.share()), f.within.tries);
+      text_of(f.all, prompts, alpha), percent(f.within.share()), f.within.of);
   out.bound = fmt::format(
       "the number of pieces, a power of two, is said: by it alone {} are told apart ({} classes); "
       "within one, by chance {}",
       percent(f.allowed), f.classes, percent(f.within_by_chance));
-  if (f.within.tries == 0) {
+  if (f.within.of == 0) {
     out.note = "no two prompts have answers that are always of one class: take more prompts";
     return;
   }

@@ -51,18 +51,18 @@ uint32_t guess_by_neighbours(const labelled& known, const feature_row& row) {
   return uint32_t(std::ranges::max_element(votes) - votes.begin());
 }
 
-guesses by_neighbours(const labelled& known, const labelled& asked) {
-  guesses made{.tries = asked.rows.size()};
+proportion by_neighbours(const labelled& known, const labelled& asked) {
+  proportion made{.of = asked.rows.size()};
   for (size_t i = 0; i < asked.rows.size(); ++i)
-    made.right += guess_by_neighbours(known, asked.rows[i]) == asked.labels[i];
+    made.hits += guess_by_neighbours(known, asked.rows[i]) == asked.labels[i];
   return made;
 }
 
-guesses by_forest(const labelled& known, const labelled& asked, uint64_t seed) {
+proportion by_forest(const labelled& known, const labelled& asked, uint64_t seed) {
   forest trees(known, seed);
-  guesses made{.tries = asked.rows.size()};
+  proportion made{.of = asked.rows.size()};
   for (size_t i = 0; i < asked.rows.size(); ++i)
-    made.right += trees.guess(asked.rows[i]) == asked.labels[i];
+    made.hits += trees.guess(asked.rows[i]) == asked.labels[i];
   return made;
 }
 
@@ -92,7 +92,7 @@ double share_of_largest(const labelled& asked) {
 bool forest_is_better(const labelled& known, uint64_t seed) {
   auto [fit, tried] = halves(known);
   if (tried.rows.empty()) return true;
-  return by_forest(fit, tried, seed).right >= by_neighbours(fit, tried).right;
+  return by_forest(fit, tried, seed).hits >= by_neighbours(fit, tried).hits;
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/audit/guessing.hpp"
+#include "runtime/audit/statistics.hpp"
 
 namespace lethe::audit {
 
@@ -13,7 +13,7 @@ using feature_row = std::vector<double>;
 using rows_by_label = std::vector<std::vector<feature_row>>;
 
 struct told_apart {
-  guesses made;
+  proportion made;       // of right guesses
   std::string by;        // the classifier
   double by_chance = 1;  // share of right guesses of who knows nothing
 };

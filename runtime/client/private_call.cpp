@@ -19,12 +19,6 @@ namespace {
 
 using shared_state = std::shared_ptr<const cluster_state>;
 
-std::string base64url_of(bytes_view bytes) {
-  std::string text(base64url_chars(bytes.size()), '\0');
-  write_base64url(bytes, text);
-  return text;
-}
-
 constexpr const char full_by_its_word[] = "the node that was drawn is full";
 constexpr const char full_by_hearsay[] =
     "the gateway says that the node that was drawn is full, and shows no word of that node: no "
@@ -199,7 +193,7 @@ class calling {
   /// The same bytes go again only if the gateway could not open them: then nothing was processed.
   ask_end ask(const std::vector<std::byte>& message, sealed_answer& answer) {
     const secret_bytes token = write_authorization(offer_.token);
-    const std::string change = base64url_of(offer_.change.to_bytes());
+    const std::string change = to_base64url(offer_.change.to_bytes());
     const bhttp_field fields[] = {{"content-type", sealed_names::request},
                                   {"authorization", token.text()},
                                   {sealed_names::change_field, change}};

@@ -1,7 +1,10 @@
 #include "runtime/hardening/harden.hpp"
 
+#include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -39,6 +42,12 @@ std::vector<std::string> close_environment() {
   for (const auto& name : unknown) ::unsetenv(name.c_str());
   std::erase_if(unknown, [](const std::string& name) { return !is_loaders(name); });
   return unknown;
+}
+
+bool give_up_capabilities() {
+  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2]{};
+  return ::syscall(SYS_capset, &head, none) == 0;
 }
 
 #ifdef LETHE_SANITIZED

@@ -17,6 +17,10 @@ result<void> refuse_dumps();
 /// set are returned: what they had loaded runs in this process.
 std::vector<std::string> close_environment();
 
+/// No capability is left to the calling thread. For who tries what anybody of its user may:
+/// callable between fork and exec.
+bool give_up_capabilities();
+
 /// Whether the kernel can filter calls; to be known before anyone is served.
 result<void> can_filter_calls();
 

@@ -513,7 +513,7 @@ inline constexpr optimization optimizations[] = {
      .breaks = untargeted | unwatched,
      .by = "the leading process sees who asks and what",
      .strict = refused, .session = refused, .lab = allowed,
-     .instead = "a [gateway], with lethe proxy or a client of one's own before it",
+     .instead = "a [gateway], with lethe proxy or a client of one's own before it; for oneself profile = \"lab\"",
      .how = had::by_key, .key = "listen.api"},
     {.name = "request-labels",
      .also = "user-labels cache-salt service-tier",

@@ -37,7 +37,7 @@ std::string breaks_text(const optimization& o) {
   return o.breaks == 0 ? "" : fmt::format("{}: {}", letters(o.breaks), o.by);
 }
 
-/// "; also a, b"
+/// "a, b"
 std::string also_text(const optimization& o) {
   std::string all;
   for (char c : o.also) all += c == ' ' ? std::string(", ") : std::string(1, c);

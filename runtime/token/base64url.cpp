@@ -31,6 +31,12 @@ void write_base64url(bytes_view bytes, std::span<char> to) {
   }
 }
 
+std::string to_base64url(bytes_view bytes) {
+  std::string text(base64url_chars(bytes.size()), '\0');
+  write_base64url(bytes, text);
+  return text;
+}
+
 std::optional<std::vector<std::byte>> read_base64url(std::string_view text) {
   if (text.size() % 4 != 0) return {};
   const size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;

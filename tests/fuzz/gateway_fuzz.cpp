@@ -18,12 +18,6 @@ void expect(bool holds) {
 
 std::pmr::memory_resource* heap() { return std::pmr::new_delete_resource(); }
 
-std::string base64url_of(bytes_view bytes) {
-  std::string text(base64url_chars(bytes.size()), '\0');
-  write_base64url(bytes, text);
-  return text;
-}
-
 /// What is taken is what stands there, and whole. False: it is not taken.
 bool any_request(std::string_view whole) {
   auto read = read_request(whole, heap());
@@ -71,7 +65,7 @@ void edited_request(uint8_t where, std::string_view given) {
   private_token token;
   token_request change;
   const auto paid = write_authorization(token);
-  std::string authorization(paid.text()), asked = base64url_of(change.to_bytes());
+  std::string authorization(paid.text()), asked = to_base64url(change.to_bytes());
   std::string claim(as_text(token.to_bytes()));
   claim += as_text(change.to_bytes());
   std::string* const parts[] = {&authorization, &asked, &claim};

@@ -81,11 +81,6 @@ bytes be(uint64_t n, size_t size) {
   return out;
 }
 bytes sized(bytes_view b) { return joined({be(b.size(), 2), b}); }
-std::string base64url_of(bytes_view b) {
-  std::string text(base64url_chars(b.size()), '\0');
-  write_base64url(b, text);
-  return text;
-}
 
 void add_message(corpora& to, const std::string& name, bytes_view message) {
   to.add("bhttp", name, {}, message);
@@ -171,8 +166,8 @@ void from_challenges(corpora& to, element root) {
 }
 
 void add_inner(corpora& to, bytes_view token, bytes_view change, bytes_view message) {
-  const std::string authorization = "PrivateToken token=" + base64url_of(token);
-  const std::string asked = base64url_of(change);
+  const std::string authorization = "PrivateToken token=" + to_base64url(token);
+  const std::string asked = to_base64url(change);
   const bhttp_field sealed[] = {{"content-type", sealed_names::request},
                                 {"authorization", authorization},
                                 {sealed_names::change_field, asked}};
@@ -200,7 +195,7 @@ void from_issuance(corpora& to, element root) {
     for (const char* key : {"token_challenge", "token_request", "token", "token_response"})
       to.add("token", key, {1}, hex_in(v, key));
     to.add("token", "spki", {3}, spki);
-    const std::string header = "PrivateToken token=\"" + base64url_of(token) + "\"";
+    const std::string header = "PrivateToken token=\"" + to_base64url(token) + "\"";
     to.add("token", "authorization", {0}, as_bytes(header));
     auto asked = token_request::from_bytes(request);
     auto key = read_spki(spki);

@@ -39,7 +39,7 @@ TEST(Fingerprint, TellsApartWhatHasSizesOfItsOwn) {
   });
   auto f = fingerprint_of(all, 1);
   EXPECT_GT(f.all.made.share(), 0.95);
-  EXPECT_EQ(f.all.made.tries, 20u * 6);
+  EXPECT_EQ(f.all.made.of, 20u * 6);
 }
 
 TEST(Fingerprint, TellsApartWhatHasTimesOfItsOwn) {
@@ -54,7 +54,7 @@ TEST(Fingerprint, TellsApartWhatHasTimesOfItsOwn) {
 TEST(Fingerprint, GuessesEqualOnesByChance) {
   auto all = each_prompt(25, 20, [](size_t, auto& dice) { return pieces_of(8, 200, 50, dice); });
   auto f = fingerprint_of(all, 1);
-  EXPECT_GT(chance_of(f.all.made, 1.0 / 25), alpha);
+  EXPECT_GT(binomial_at_least(f.all.made, 1.0 / 25), alpha);
   EXPECT_LT(f.all.made.share(), 0.12);
   EXPECT_EQ(f.classes, 1u);
   EXPECT_DOUBLE_EQ(f.allowed, 1.0 / 25);
@@ -71,7 +71,7 @@ TEST(Fingerprint, ClassesAreAllowedAndNothingWithinThem) {
   EXPECT_EQ(hidden.classes, 3u);
   EXPECT_DOUBLE_EQ(hidden.allowed, 3.0 / 24);
   EXPECT_DOUBLE_EQ(hidden.within_by_chance, 1.0 / 8);
-  EXPECT_EQ(hidden.within.tries, 24u * 8);
+  EXPECT_EQ(hidden.within.of, 24u * 8);
   EXPECT_TRUE(hidden.hidden(alpha)) << hidden.all_chance << ' ' << hidden.within_chance;
   auto leaks = fingerprint_of(in_classes(2), 1);
   EXPECT_FALSE(leaks.hidden(alpha));
@@ -87,7 +87,7 @@ TEST(Fingerprint, PromptsOfTwoClassesCountForTheBoundAlone) {
   auto f = fingerprint_of(all, 1);
   EXPECT_EQ(f.classes, 2u);
   EXPECT_DOUBLE_EQ(f.allowed, 2.0 / 8);
-  EXPECT_EQ(f.within.tries, 7u * 20);
+  EXPECT_EQ(f.within.of, 7u * 20);
   EXPECT_TRUE(f.hidden(alpha));
 }
 
@@ -104,7 +104,7 @@ TEST(Fingerprint, PowersOfTwoAreFoundInWhatATapSees) {
 
 TEST(Fingerprint, EmptyCapturesAreNoFault) {
   EXPECT_EQ(features_of({}).size(), features_of({{1, 2}, {3, 4}}).size());
-  EXPECT_EQ(fingerprint_of(captures(3, {{}, {}}), 1).all.made.tries, 3u);
+  EXPECT_EQ(fingerprint_of(captures(3, {{}, {}}), 1).all.made.of, 3u);
 }
 
 TEST(JudgeCaptures, HoldsWhatIsAlikeAndBreaksWhatIsNot) {

@@ -144,5 +144,43 @@ TEST(AuditStatistics, TheAreaUnderRocCountsPairs) {
   EXPECT_NEAR(same.within.high - same.within.low, 2 * 1.96 / std::sqrt(6.0 * 400), 0.002);
 }
 
+TEST(AuditStatistics, ChancesAreSumsOfBinomialTerms) {
+  EXPECT_NEAR(binomial_at_least({5, 10}, 0.5), 0.623046875, 1e-12);
+  EXPECT_NEAR(binomial_at_least({10, 10}, 0.5), 1.0 / 1024, 1e-12);
+  EXPECT_EQ(binomial_at_least({0, 10}, 0.5), 1);
+  EXPECT_EQ(binomial_at_least({1, 10}, 0), 0);
+  EXPECT_EQ(binomial_at_least({1, 10}, 1), 1);
+  EXPECT_LT(binomial_at_least({100, 1000}, 0.02), 1e-30);
+}
+
+TEST(AuditStatistics, GuessesOfOneChanceAddUpLikeThoseOfTheirOwn) {
+  const std::vector<double> same(40, 0.3), other = {0.5, 1, 0};
+  for (uint64_t right : {0u, 5u, 12u, 40u})
+    EXPECT_NEAR(successes_at_least(right, same), binomial_at_least({right, 40}, 0.3), 1e-12)
+        << right;
+  EXPECT_NEAR(successes_at_least(1, other), 1, 1e-12);
+  EXPECT_NEAR(successes_at_least(2, other), 0.5, 1e-12);
+  EXPECT_NEAR(successes_at_least(3, other), 0, 1e-12);
+}
+
+/// As Clopper and Pearson have them.
+TEST(AuditStatistics, IntervalsAreExact) {
+  auto none = exact_interval({0, 10}, 0.05), some = exact_interval({8, 10}, 0.05);
+  EXPECT_EQ(none.low, 0);
+  EXPECT_NEAR(none.high, 0.30850, 1e-4);
+  EXPECT_NEAR(some.low, 0.44390, 1e-4);
+  EXPECT_NEAR(some.high, 0.97479, 1e-4);
+  EXPECT_EQ(exact_interval({10, 10}, 0.05).high, 1);
+}
+
+TEST(AuditStatistics, AreasCountTiesHalf) {
+  const std::vector<double> low = {1, 2, 3}, high = {4, 5}, same = {2, 2};
+  EXPECT_EQ(auc(high, low).area, 1);
+  EXPECT_EQ(auc(low, high).area, 0);
+  EXPECT_EQ(auc(low, low).area, 0.5);
+  EXPECT_EQ(auc(same, low).area, 0.5);
+  EXPECT_NEAR(auc_deviation(800, 800), 0.0144, 1e-4);
+}
+
 }  // namespace
 }  // namespace lethe::audit

@@ -13,14 +13,8 @@ namespace {
 
 using fields = std::vector<bhttp_field>;
 
-std::string base64url(bytes_view bytes) {
-  std::string text(base64url_chars(bytes.size()), '\0');
-  write_base64url(bytes, text);
-  return text;
-}
-
 const std::string authorization{as_text(write_authorization(private_token{}).view())};
-const std::string change = base64url(token_request{}.to_bytes());
+const std::string change = to_base64url(token_request{}.to_bytes());
 
 /// 0: it was understood.
 uint32_t status_of(const bhttp_request& r) {

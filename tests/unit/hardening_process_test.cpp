@@ -3,12 +3,10 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,12 +31,6 @@ int in_a_child(Do what) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
 }
 
-bool give_up_privileges() {
-  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct none[2]{};
-  return ::syscall(SYS_capset, &head, none) == 0;
-}
-
 /// A process that waits; whether another one of its user, with no privilege, can read its memory.
 int errno_of_reader(bool hardened) {
   int ready[2];
@@ -46,14 +38,14 @@ int errno_of_reader(bool hardened) {
   const pid_t target = ::fork();
   if (target == 0) {
     // Nobody looks into who may do more.
-    if (!give_up_privileges() || (hardened && !refuse_dumps())) ::_exit(1);
+    if (!give_up_capabilities() || (hardened && !refuse_dumps())) ::_exit(1);
     (void)!::write(ready[1], "r", 1);
     for (;;) ::pause();
   }
   char byte;
   EXPECT_EQ(::read(ready[0], &byte, 1), 1);
   const int why = in_a_child([&] {
-    if (!give_up_privileges()) return 101;
+    if (!give_up_capabilities()) return 101;
     const std::string path = "/proc/" + std::to_string(target) + "/mem";
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     return fd >= 0 ? 0 : errno;
@@ -221,7 +213,7 @@ TEST(LockHeaps, WithoutTheRightItTellsWhatIsLeft) {
   EXPECT_EQ(in_a_child([] {
               rlimit little{64 << 10, 64 << 10};
               if (::setrlimit(RLIMIT_MEMLOCK, &little) != 0) return 101;
-              if (!give_up_privileges()) return 102;
+              if (!give_up_capabilities()) return 102;
               return lock_heaps().left > 0 ? 0 : 1;
             }),
             0);
