@@ -16,6 +16,8 @@ namespace {
 constexpr std::chrono::milliseconds tick_every{500};
 const std::string spends_trouble = "spent tokens: ";
 constexpr uint64_t place_patience_ns = 5'000'000'000;
+/// For what a node had said before it was found to be gone.
+constexpr uint64_t last_words_patience_ns = 5'000'000'000;
 
 /// The number behind "roster/"; 0 for "roster", the current one; nothing for anything else.
 std::optional<uint32_t> roster_in(std::string_view path) {
@@ -66,6 +68,11 @@ void gateway_state::on_tick() {
     if (x->spent && !x->settled && !x->placed && now_ns - x->asked_ns > place_patience_ns)
       silent.push_back(x.get());
   for (auto* x : silent) fail(*x, outcome::not_dispatched, {503, "the scheduler does not answer"});
+  std::vector<exchange*> gone;
+  for (auto& [id, x] : exchanges_)
+    if (x->gone_ns != 0 && !x->over && now_ns - x->gone_ns > last_words_patience_ns)
+      gone.push_back(x.get());
+  for (auto* x : gone) node_lost(*x);
   tell_state();
   self_->delayed_send(gateway_actor(self_), tick_every, tick::value);
 }

@@ -74,6 +74,7 @@ class gateway_state {
     std::optional<inner_claim> claimed;
     uint64_t request = 0;
     uint64_t asked_ns = 0;
+    uint64_t gone_ns = 0;  // when its answerer was found to be gone; 0: it wasn't
     request_actor answerer;
     credit_window credit;
     bool spent = false, settled = false, placed = false, dispatched = false;
@@ -97,7 +98,6 @@ class gateway_state {
   void refuse_outside(uint64_t http_id, int status, const char* title, std::string_view type = {});
   // gateway_answer.cpp: from the node to the client
   void dispatch(exchange& x, schema::Placed::At::Reader at);
-  void begin_answer(exchange& x);
   void write(exchange& x, const result<void>& good, std::vector<std::byte>& out);
   void drained(uint64_t http_id, size_t bytes);
   void problem(exchange& x, inner_problem why);
@@ -106,6 +106,7 @@ class gateway_state {
   template <class Actor>
   void cancel(uint64_t request, const Actor& at);
   void answerer_down(const caf::down_msg& d);
+  void node_lost(exchange& x);
   void drop(uint64_t http_id, bool and_cancel);
   exchange* find(uint64_t request);
   exchange* find_http(uint64_t http_id);

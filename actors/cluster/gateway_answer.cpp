@@ -144,9 +144,13 @@ void gateway_state::lost(const wire<schema::Lost>& m) {
       case schema::LossReason::STALE:
         return fail(*x, outcome::refused_by_node, {503, "the roster is over; draw from the next"});
       case schema::LossReason::ENGINE_LOST:
-        return fail(*x, outcome::node_failed, {503, "the node was lost while it answered"});
+        return node_lost(*x);
     }
   });
+}
+
+void gateway_state::node_lost(exchange& x) {
+  fail(x, outcome::node_failed, {503, "the node was lost while it answered"});
 }
 
 /// Before an answer began it is told inside; after that all that can be done is to cut it.
@@ -177,11 +181,16 @@ void gateway_state::settle(exchange& x, outcome how) {
   if (!setup_.spends->settle(x.token(), how)) note_ = "outcomes of requests are being lost";
 }
 
+/// One that had ended before it was watched is said to have ended for a reason unknown, and that
+/// word overtakes its last pieces, which came before it: they are waited for.
 void gateway_state::answerer_down(const caf::down_msg& d) {
   if (!d.reason) return;  // it has said all
-  for (auto& [id, x] : exchanges_)
-    if (x->answerer && x->answerer.address() == d.source && !x->over)
-      return fail(*x, outcome::node_failed, {503, "the node was lost while it answered"});
+  for (auto& [id, x] : exchanges_) {
+    if (!x->answerer || x->answerer.address() != d.source || x->over) continue;
+    if (d.reason != caf::exit_reason::unknown) return node_lost(*x);
+    x->gone_ns = clerk_.now_ns();
+    return;
+  }
 }
 
 /// The exchange is over: its answer is with the network, or its client has left. If a node still

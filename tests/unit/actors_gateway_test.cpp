@@ -282,6 +282,39 @@ TEST(Gateway, AnEngineThatIsLostInMidAnswerCutsItAndChangeIsDue) {
   expect_left(h, p, state::due, 0);
 }
 
+/// As one that ended before it was watched is found: the reason is unknown, and what it said is
+/// still on its way.
+TEST(Gateway, TheLastWordsOfANodeThatIsFoundGoneAreHeard) {
+  gateway_house h;
+  auto p = pay();
+  auto a = h.ask(p);
+  auto id = h.dispatched();
+  h.end_request();
+  h.answer(id, "half of ");
+  EXPECT_EQ(a.content(8), "half of ");
+  h.barrier();
+  h.answer(id, "it", true);
+  EXPECT_EQ(a.end().content, "half of it");
+  expect_left(h, p, state::delivered, 0);
+}
+
+TEST(Gateway, TheLastWordsOfANodeThatIsGoneAreNotWaitedForForEver) {
+  gateway_house h;
+  auto p = pay();
+  auto a = h.ask(p);
+  auto id = h.dispatched();
+  h.end_request();
+  h.answer(id, "half of ");
+  EXPECT_EQ(a.content(8), "half of ");
+  h.barrier();
+  h.tick_now();
+  EXPECT_EQ(h.count("open"), 1u);
+  h.shift_ns += 6'000'000'000;
+  h.tick_now();
+  EXPECT_EQ(a.end().status, 0u);
+  expect_left(h, p, state::due, 0);
+}
+
 TEST(Gateway, ALossAfterTheLastPieceIsNoLoss) {
   gateway_house h;
   auto p = pay();

@@ -399,6 +399,13 @@ class gateway_house {
   /// The gateway hears of it soon.
   void break_scheduler() const { caf::anon_send_exit(scheduler_, caf::exit_reason::kill); }
 
+  /// As if it had ended before anybody watched it.
+  void end_request() const {
+    caf::scoped_actor self(*system_);
+    caf::anon_send_exit(request_, caf::exit_reason::unknown);
+    self->wait_for(request_);
+  }
+
   // --- what its client does
   void learn_keys() {
     auto got =
