@@ -8,13 +8,18 @@ namespace {
 
 bool says(const std::string& text, const std::string& what) { return text.find(what) != text.npos; }
 
-/// "Release" reaches the scheduler a moment after the client has its answer.
-bool wait_for_release() {
+template <class Holds>
+bool eventually(Holds&& holds) {
   for (int i = 0; i < 1000; ++i) {
-    if (says(run_lethe({"trace", "list"}).out, "Release to scheduler")) return true;
+    if (holds()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return false;
+}
+
+/// "Release" reaches the scheduler a moment after the client has its answer.
+bool wait_for_release() {
+  return eventually([] { return says(run_lethe({"trace", "stuck"}).out, "no request is stuck"); });
 }
 
 /// By which a client's operator finds its request.
@@ -45,7 +50,13 @@ TEST(CommandTrace, FollowsARequestThroughSeparateProcesses) {
   ASSERT_EQ(said.status, 200);
   ASSERT_TRUE(wait_for_release());
 
-  auto follow = run_lethe({"trace", "follow", request_id(said)});
+  std::string file = c.folder() / "recording";
+  finished follow, save;
+  EXPECT_TRUE(eventually([&] {  // what took the last piece may not have left its record yet
+    follow = run_lethe({"trace", "follow", request_id(said)});
+    save = run_lethe({"trace", "save", file});
+    return run_lethe({"trace", "follow", "--from", file}).out == follow.out;
+  }));
   ASSERT_EQ(follow.exit_code, 0) << follow.err;
   EXPECT_TRUE(says(follow.out, "request " + request_id(said) + ": ")) << follow.out;
   EXPECT_TRUE(says(follow.out, "2 processes")) << follow.out;
@@ -54,8 +65,6 @@ TEST(CommandTrace, FollowsARequestThroughSeparateProcesses) {
     EXPECT_TRUE(says(follow.out, line)) << line << "\n" << follow.out;
   EXPECT_FALSE(says(follow.out, "gap")) << follow.out;
 
-  std::string file = c.folder() / "recording";
-  auto save = run_lethe({"trace", "save", file});
   ASSERT_EQ(save.exit_code, 0) << save.err;
   EXPECT_TRUE(says(save.out, "2 processes, 1 requests")) << save.out;
   ASSERT_EQ(run_lethe({"down", "--now"}).exit_code, 0);
@@ -94,7 +103,6 @@ TEST(CommandTrace, ReplaysWhatARealClusterDidTheSameEveryTime) {
   auto saved = [&] { return run_lethe({"trace", "save", file}).out; };
   ASSERT_TRUE(says(saved(), "6 requests"));
   ASSERT_TRUE(wait_for_release());
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the others' releases
   ASSERT_TRUE(says(saved(), "6 requests"));
   auto live = run_lethe({"trace", "replay"});
   EXPECT_TRUE(says(live.out, "replaying 6 requests on 2 engines: ")) << live.out << live.err;
