@@ -127,7 +127,7 @@ TEST(Breaks, WhatKnowsEverythingEndsTheProgramAloud) {
     auto said = ask_while(c, [&] { threw = c.make_throw(actor); });
     EXPECT_TRUE(threw);
     EXPECT_TRUE(may_be_asked_again(said)) << said.status << said.body;
-    EXPECT_EQ(c->wait(10), 1);
+    EXPECT_EQ(c->wait(), 1);
     EXPECT_NE(c->errors().find(std::string("the ") + actor + ": it broke: std::bad_alloc"),
               std::string::npos)
         << c->errors();

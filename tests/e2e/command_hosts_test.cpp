@@ -76,12 +76,15 @@ class Hosts : public testing::Test {
   bool joined(const std::string& path, const std::string& name) const {
     return status(path).find("{\"name\":\"" + name + "\",\"joined\":true") != std::string::npos;
   }
+  /// Within a time that only what never happens takes.
   template <class Seen>
-  double seconds_until(Seen&& seen, double patience = 20) const {
-    auto begun = test_clock::now();
-    auto passed = [&] { return std::chrono::duration<double>(test_clock::now() - begun).count(); };
-    while (!seen() && passed() < patience) std::this_thread::sleep_for(milliseconds(50));
-    return passed();
+  bool becomes(Seen&& seen) const {
+    const auto until = test_clock::now() + std::chrono::seconds(30);
+    while (!seen()) {
+      if (test_clock::now() > until) return false;
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    return true;
   }
 
   scratch_folder folder_;
@@ -134,12 +137,10 @@ TEST_F(Hosts, TwoAnswerAsOneProcessDoesAndShareTheLoad) {
     EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u);
   }
   std::string said;
-  EXPECT_LT(seconds_until([&] {
-              said = status(path);
-              return generated_on(said, "north") > 24 * 6 && generated_on(said, "south") > 24 * 6;
-            }),
-            5)
-      << said;
+  EXPECT_TRUE(becomes([&] {
+    said = status(path);
+    return generated_on(said, "north") > 24 * 6 && generated_on(said, "south") > 24 * 6;
+  })) << said;
   EXPECT_EQ(run_lethe({"down", "--cluster", path}).exit_code, 0);
   EXPECT_EQ(host("north").wait(), 0) << host("north").errors();
   EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
@@ -160,20 +161,18 @@ TEST_F(Hosts, OneThatIsCutOffIsLostAndComesBack) {
   EXPECT_TRUE(is_whole(path)) << status(path);
   EXPECT_EQ(busy->seen.retryable, 0u);
   ASSERT_EQ(machine("south").cable(false), "");
-  EXPECT_LT(seconds_until([&] { return !joined(path, "south"); }), 5) << status(path);
+  EXPECT_TRUE(becomes([&] { return !joined(path, "south"); })) << status(path);
   auto said = status(path);
   EXPECT_NE(said.find("\"reason\":\"its host was lost\""), std::string::npos) << said;
-  seconds_until([&] { return busy->seen.retryable > 0; }, 5);
-  EXPECT_GT(busy->seen.retryable, 0u) << "nothing ran there";
+  EXPECT_TRUE(becomes([&] { return busy->seen.retryable > 0; })) << "nothing ran there";
   std::this_thread::sleep_for(milliseconds(500));
   // From here on nobody notices.
   uint64_t lost = busy->seen.retryable, whole = busy->seen.whole;
-  std::this_thread::sleep_for(milliseconds(700));
+  EXPECT_TRUE(becomes([&] { return busy->seen.whole > whole + 20; }));
   EXPECT_EQ(busy->seen.retryable, lost);
-  EXPECT_GT(busy->seen.whole, whole);
   EXPECT_EQ(ask("The answer is").status, 200);
   ASSERT_EQ(machine("south").cable(true), "");
-  EXPECT_LT(seconds_until([&] { return is_whole(path) && joined(path, "south"); }), 10)
+  EXPECT_TRUE(becomes([&] { return is_whole(path) && joined(path, "south"); }))
       << status(path) << host("north").errors() << host("south").errors();
   busy->end();
   std::printf("%llu whole, %llu retryable; slowest %d ms\n",
@@ -199,12 +198,9 @@ TEST_F(Hosts, ACableThatComesAndGoesIsMendedInTheEnd) {
     std::this_thread::sleep_for(milliseconds(20 + random() % (random() % 3 ? 400 : 2500)));
   }
   ASSERT_EQ(machine("south").cable(true), "");
-  double healed = seconds_until([&] { return joined(path, "south") && is_whole(path); });
-  EXPECT_LT(healed, 10) << status(path) << host("south").errors();
+  EXPECT_TRUE(becomes([&] { return joined(path, "south") && is_whole(path); }))
+      << status(path) << host("south").errors();
   busy->end();
-  std::printf("%llu whole, %llu retryable; whole again after %.1f s\n",
-              (unsigned long long)busy->seen.whole.load(),
-              (unsigned long long)busy->seen.retryable.load(), healed);
   EXPECT_EQ(busy->seen.cut + busy->seen.other, 0u);
 }
 
@@ -254,9 +250,9 @@ TEST_F(Hosts, AStrangerGetsNowhere) {
   std::this_thread::sleep_for(milliseconds(700));
   EXPECT_FALSE(joined(path, "west")) << status(path);
   ::kill(liar.pid, SIGTERM);
-  EXPECT_EQ(liar.wait(5), 0) << liar.errors();
+  EXPECT_EQ(liar.wait(), 0) << liar.errors();
   EXPECT_TRUE(up(path, "west").tells("joined, led by")) << host("west").errors();
-  EXPECT_LT(seconds_until([&] { return joined(path, "west"); }), 5) << status(path);
+  EXPECT_TRUE(becomes([&] { return joined(path, "west"); })) << status(path);
   busy->end();
   EXPECT_GT(busy->seen.whole, 10u);
   EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u);
@@ -333,12 +329,12 @@ TEST_F(Hosts, OneIsAddedAndTakenAwayWhileItServes) {
   apply.join();
   EXPECT_EQ(applied.exit_code, 0) << applied.out << applied.err;
   EXPECT_NE(applied.out.find("3 of 3 ready"), std::string::npos) << applied.out;
-  EXPECT_LT(seconds_until([&] { return generated_on(status(one), "west") > 0; }), 10);
+  EXPECT_TRUE(becomes([&] { return generated_on(status(one), "west") > 0; }));
 
   applied = run_lethe({"apply", two, "--patience", "30"});
   EXPECT_EQ(applied.exit_code, 0) << applied.out << applied.err;
   EXPECT_NE(applied.out.find("hosts[west]: removed"), std::string::npos) << applied.out;
-  EXPECT_EQ(host("west").wait(10), 0) << host("west").errors();
+  EXPECT_EQ(host("west").wait(), 0) << host("west").errors();
   EXPECT_EQ(status(one).find("west"), std::string::npos) << status(one);
   EXPECT_TRUE(is_whole(one));
   // Its key opens nothing any more.
@@ -358,10 +354,10 @@ TEST_F(Hosts, ASignalTakesOneHostAwayAndNotTheCluster) {
   auto busy = clients(4);
   std::this_thread::sleep_for(milliseconds(300));
   ::kill(host("south").pid, SIGTERM);
-  EXPECT_EQ(host("south").wait(10), 0) << host("south").errors();
+  EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
   EXPECT_NE(status(path).find("\"reason\":\"its host left\""), std::string::npos) << status(path);
   up(path, "south");
-  EXPECT_LT(seconds_until([&] { return is_whole(path); }), 10) << status(path);
+  EXPECT_TRUE(becomes([&] { return is_whole(path); })) << status(path);
   busy->end();
   EXPECT_GT(busy->seen.whole, 10u);
   EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u);
@@ -373,18 +369,18 @@ TEST_F(Hosts, ASignalTakesOneHostAwayAndNotTheCluster) {
     ::kill(host("south").pid, SIGTERM);
     std::this_thread::sleep_for(milliseconds(100));
     ::kill(host("south").pid, SIGTERM);
-    EXPECT_EQ(host("south").wait(10), 0) << host("south").errors();
+    EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
     slow->end();
     EXPECT_EQ(slow->seen.cut + slow->seen.other, 0u);
   }
   up(path, "south");
-  EXPECT_LT(seconds_until([&] { return is_whole(path); }), 10) << status(path);
+  EXPECT_TRUE(becomes([&] { return is_whole(path); })) << status(path);
 
   // Where nobody can let it go, it goes by itself.
   ASSERT_EQ(machine("south").cable(false), "");
-  EXPECT_LT(seconds_until([&] { return !joined(path, "south"); }), 5);
+  EXPECT_TRUE(becomes([&] { return !joined(path, "south"); }));
   ::kill(host("south").pid, SIGTERM);
-  EXPECT_EQ(host("south").wait(10), 0) << host("south").errors();
+  EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
 }
 
 TEST_F(Hosts, ASecondOfTheSameNameIsRefused) {
@@ -402,7 +398,7 @@ TEST_F(Hosts, ASecondOfTheSameNameIsRefused) {
   // Where the first one is gone, it takes over.
   ::kill(host("south").pid, SIGKILL);
   EXPECT_TRUE(twin->tells("joined, led by")) << twin->errors();
-  EXPECT_LT(seconds_until([&] { return is_whole(path); }), 10) << status(path);
+  EXPECT_TRUE(becomes([&] { return is_whole(path); })) << status(path);
 }
 
 TEST_F(Hosts, ALeaderThatDiesGetsItsHostsBack) {
@@ -416,7 +412,7 @@ TEST_F(Hosts, ALeaderThatDiesGetsItsHostsBack) {
   EXPECT_TRUE(host("north").tells("ready: 2 of 2", 10)) << host("south").errors();
   EXPECT_EQ(ask("The answer is").status, 200);
   EXPECT_EQ(run_lethe({"down", "--cluster", path}).exit_code, 0);
-  EXPECT_EQ(host("south").wait(10), 0) << host("south").errors();
+  EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
 }
 
 }  // namespace
