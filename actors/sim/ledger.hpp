@@ -33,6 +33,8 @@ inline constexpr std::array bug_names{
 enum class fault : uint8_t {
   engine_killed,
   host_killed,
+  link_slow,
+  host_cut_off,
   start_refused,
   open_failed,
   open_threw,
@@ -42,9 +44,10 @@ enum class fault : uint8_t {
   request_threw,
   supervisor_threw
 };
-inline constexpr std::array fault_names{
-    "engine killed", "host killed",   "start refused", "open failed",   "open threw",
-    "ranks lost",    "engine slowed", "engine threw",  "request threw", "supervisor threw"};
+inline constexpr std::array fault_names{"engine killed", "host killed",   "link held up",
+                                        "host cut off",  "start refused", "open failed",
+                                        "open threw",    "ranks lost",    "engine slowed",
+                                        "engine threw",  "request threw", "supervisor threw"};
 
 /// How a client's request ended.
 enum class ending : uint8_t { served, refused, turned_away, lost, failed, cancelled };
@@ -78,6 +81,7 @@ struct ledger {
 
   std::set<sim_core*> cores;     // of engines that are open
   std::vector<arena> keepsakes;  // bug::arena_outlives_request
+  std::set<std::string> cut;     // hosts that nothing comes from, nor goes to
   bool stormy = false;           // faults may happen
   bool unwinding = false;        // an actor dies with what it holds
   /// The next actor of that name that asks the time gets an exception.

@@ -5,31 +5,11 @@
 #include <algorithm>
 
 #include "actors/cluster/messages.hpp"
+#include "actors/sim/mailbox.hpp"
 
 namespace lethe::sim {
 
 namespace {
-
-using mailbox_queue = std::decay_t<decltype(std::get<1>(
-    std::declval<caf::scheduled_actor&>().mailbox().queue().queues()))>;
-static_assert(caf::scheduled_actor::normal_queue_index == 1);
-
-mailbox_queue& queue_of(caf::scheduled_actor& who) {
-  return std::get<caf::scheduled_actor::normal_queue_index>(who.mailbox().queue().queues());
-}
-
-using letters = std::deque<mailbox_queue::unique_pointer>;
-
-/// CAF's own iteration takes the list's end for an element, which the sanitizers rightly refuse.
-letters take_out(mailbox_queue& queue) {
-  letters all;
-  while (auto next = queue.take_front()) all.push_back(std::move(next));
-  return all;
-}
-
-void put_back(mailbox_queue& queue, letters all) {
-  for (auto& one : all) queue.push_back(one.release());
-}
 
 constexpr message_turns::turn as_it_comes{.due_ns = 0, .element = SIZE_MAX};
 
@@ -80,13 +60,12 @@ bool message_turns::misses_one(size_t place) const {
 
 message_turns::turn message_turns::of_job(caf::scheduled_actor& who) const {
   auto kind = kind_of(who);
-  bool urgent =
-      !std::get<caf::scheduled_actor::urgent_queue_index>(who.mailbox().queue().queues()).empty();
+  bool urgent = !urgent_letters(who).empty();
   if (who.peek_at_next_mailbox_element() == nullptr || urgent || kind == actor_kind::none)
     return as_it_comes;
   turn best;
   std::map<taken_message, bool> seen;  // of each kind the first is the next
-  auto waiting = take_out(queue_of(who));
+  auto waiting = take_out(normal_letters(who));
   for (size_t i = 0; i < waiting.size(); ++i) {
     turn here{.due_ns = 0, .element = i};
     taken_message name{.taker = kind};
@@ -101,7 +80,7 @@ message_turns::turn message_turns::of_job(caf::scheduled_actor& who) const {
     }
     if (std::pair(here.due_ns, here.place) < std::pair(best.due_ns, best.place)) best = here;
   }
-  put_back(queue_of(who), std::move(waiting));
+  put_back(normal_letters(who), std::move(waiting));
   return best;
 }
 
@@ -134,12 +113,12 @@ void message_turns::take(jobs& all, const turn& which) {
   std::rotate(all.begin(), all.begin() + ptrdiff_t(which.job), all.end());
   if (which.element == SIZE_MAX) return;
   auto* who = dynamic_cast<caf::scheduled_actor*>(all.front());
-  auto waiting = take_out(queue_of(*who));
+  auto waiting = take_out(normal_letters(*who));
   auto chosen = waiting.begin() + ptrdiff_t(which.element);
   std::rotate(waiting.begin(), chosen, chosen + 1);
   taken_message name{.taker = kind_of(*who)};
   if (read_name(waiting.front()->content(), name)) ++taken_[name];
-  put_back(queue_of(*who), std::move(waiting));
+  put_back(normal_letters(*who), std::move(waiting));
   if (which.place == SIZE_MAX || is_piece(schedule_.messages[which.place].what.type)) return;
   const auto& m = schedule_.messages[which.place];
   auto& reached = reached_[{m.what.taker, m.index}];

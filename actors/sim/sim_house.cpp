@@ -61,10 +61,16 @@ engine_setup sim_house::setup_of(const wire<schema::StartEngine>& order) {
 void sim_house::move_in(const std::shared_ptr<tenant>& who, const engine_setup& setup,
                         uint32_t epoch, directory_actor directory) {
   bool fronted = facts_.planted == bug::stale_epoch || facts_.planted == bug::stuck_drain;
-  if (fronted)
-    directory = caf::actor_cast<directory_actor>(
-        sys_.spawn(faulty_front, facts_.planted, epoch, directory));
+  auto settle = [this](const auto& one) {
+    if (moved_in) moved_in(caf::actor_cast<caf::actor>(one));
+  };
+  if (fronted) {
+    auto front = sys_.spawn(faulty_front, facts_.planted, epoch, directory);
+    settle(front);
+    directory = caf::actor_cast<directory_actor>(front);
+  }
   who->engine = sys_.spawn(run_engine, setup, directory);
+  settle(who->engine);
   who->engine->attach_functor([then = who->then](const caf::error& why) { then(why_ended(why)); });
 }
 

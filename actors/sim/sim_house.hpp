@@ -25,6 +25,8 @@ class sim_house final : public engine_house {
                      ended then) override;
   void kill(uint16_t id) override;
 
+  /// Is told of each actor that begins to live here.
+  std::function<void(const caf::actor&)> moved_in;
   /// The host dies: nobody is left to tell.
   void die();
   /// Engines that run.

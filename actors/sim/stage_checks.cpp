@@ -42,6 +42,7 @@ void stage::check_drains() {
     auto at = desk().engines().find(id);
     bool busy = at != desk().engines().end() && at->second.held > 0;
     busy = busy || !requests_alive.empty();  // its last piece may wait, or its padding go on
+    busy = busy || facts.cut.contains(e.place.host);  // the order is on its way, or its answer
     if (busy) idle_since_ms_[id] = now;
     uint64_t since = std::max(e.since, idle_since_ms_[id]);
     if (now > since + patience_ms)

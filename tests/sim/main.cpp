@@ -58,13 +58,14 @@ struct spread {
 };
 
 struct summary {
-  spread messages, requests, faults, time_ms;
+  spread messages, requests, engines, faults, time_ms;
   std::array<spread, fault_names.size()> by_fault;
   std::array<spread, ending_names.size()> by_ending;
 
   void add(const run_report& r) {
     messages.add(r.messages);
     requests.add(r.requests);
+    engines.add(r.engines);
     time_ms.add(r.virtual_ms);
     uint64_t all = 0;
     for (size_t i = 0; i < r.faults.size(); ++i) {
@@ -81,6 +82,7 @@ struct summary {
     requests.print("requests");
     for (size_t i = 0; i < by_ending.size(); ++i)
       by_ending[i].print(fmt::format("  {}", ending_names[i]).c_str());
+    engines.print("engines at once");
     faults.print("faults");
     for (size_t i = 0; i < by_fault.size(); ++i)
       by_fault[i].print(fmt::format("  {}", fault_names[i]).c_str());

@@ -24,6 +24,7 @@ world::~world() = default;
 void world::begin() {
   auto& chance = facts_.chance;
   hosts_max_ = uint32_t(chance.between(1, 4));
+  if (chance.once_in(4)) engines_max_ = uint32_t(chance.between(5, 16));
   page_tokens_ = uint32_t(1) << chance.between(2, 4);
   running_max_ = uint32_t(chance.between(4, 8));
   queue_max_ = uint32_t(chance.between(0, 16));
@@ -41,8 +42,10 @@ void world::begin() {
 /// do, time goes on to the next who has.
 void world::step() {
   auto& chance = facts_.chance;
-  for (auto& h : hosts_)
-    if (!h.up && on_.now_us() / 1000 >= h.rejoins_ms) join(h);
+  for (auto& h : hosts_) {
+    if (h.out) look_at_link(h);
+    if (!h.up && !h.out && on_.now_us() / 1000 >= h.rejoins_ms) join(h);
+  }
   if (chance.once_in(4)) on_.advance_us(chance.below(300));
   if (pick()) {
     run_first();
@@ -78,9 +81,14 @@ bool world::pick() {
 }
 
 void world::run_first() {
-  describe(on_.first());
+  auto& who = on_.first();
+  const auto id = who.id();
+  links_.sieve(who);
+  describe(who);
   on_.run_first();
+  links_.settle_requests_of(id, on_.jobs->jobs);
   ++report_.steps;
+  report_.engines = std::max(report_.engines, uint32_t(facts_.cores.size()));
 }
 
 /// Counts the message that comes next, and prints it.
@@ -116,6 +124,7 @@ run_report world::run() {
 /// No new faults: every request ends, and what runs becomes what is wanted.
 void world::calm() {
   facts_.stormy = false;
+  mend_links();
   facts_.throw_in.clear();
   for (auto* core : on_.living_cores()) {
     core->step_us = 500;

@@ -3,6 +3,7 @@
 #include <list>
 
 #include "actors/sim/stage.hpp"
+#include "tests/sim/links.hpp"
 
 namespace lethe::sim {
 
@@ -19,6 +20,7 @@ struct run_report {
   uint64_t digest = 0;  // of who got what in which order
   uint64_t virtual_ms = 0;
   uint32_t requests = 0;
+  uint32_t engines = 0;  // at once
   std::array<uint32_t, fault_names.size()> faults{};
   std::array<uint32_t, ending_names.size()> endings{};
 };
@@ -32,12 +34,19 @@ class world {
   run_report run();
 
  private:
+  /// Of a host's link. A long one is noticed at both ends, each at its own time; 0: never, or done.
+  struct outage {
+    uint64_t until_us = 0, leader_notices_us = 0, host_notices_us = 0;
+    bool lost = false;  // one end gave up
+    std::vector<caf::actor_addr> lost_actors;
+  };
   struct host {
     std::string name;
     std::shared_ptr<sim_house> house;
     supervisor_actor supervisor;
     bool up = false;
     uint64_t rejoins_ms = 0;
+    std::optional<outage> out;
   };
   struct held_back {
     caf::resumable* job;
@@ -63,6 +72,11 @@ class world {
   void ask(uint64_t requests);
   void join(host& h);
   void kill(host& h);
+  // world_links.cpp: hosts that are cut off
+  void cut_off(host& h);
+  void look_at_link(host& h);
+  void tell_lost(host& h);
+  void mend_links();
   // world_scaling.cpp: engines by load
   std::string draw_scaling();
   void breathe();
@@ -78,9 +92,10 @@ class world {
   ledger& facts_ = on_.facts;
   std::vector<held_back> held_;
   std::list<host> hosts_;
+  links links_{facts_.cut};
   engine_size size_;
-  uint32_t context_ = 96, hosts_max_ = 0, page_tokens_ = 8, running_max_ = 4, queue_max_ = 8,
-           queued_max_ = 4;
+  uint32_t context_ = 96, hosts_max_ = 0, engines_max_ = 4, page_tokens_ = 8, running_max_ = 4,
+           queue_max_ = 8, queued_max_ = 4;
   run_report report_;
 };
 

@@ -5,12 +5,13 @@ namespace lethe::sim {
 /// So low that a full engine asks for another, and one request on each lets one go.
 std::string world::draw_scaling() {
   auto& chance = facts_.chance;
-  uint64_t least = chance.between(1, 2);
+  uint64_t least = chance.between(1, engines_max_ / 2);
   return fmt::format(
       "[scaling]\nleast = {}\nmost = {}\nqueued = {}\npages = {}\npages_low = {}\nhold_ms = {}\n"
       "idle_ms = {}\n",
-      least, chance.between(least + 1, 4), chance.between(1, queued_max_), chance.between(85, 100),
-      chance.between(60, 80), chance.between(100, 600), chance.between(100, 900));
+      least, chance.between(least + 1, engines_max_), chance.between(1, queued_max_),
+      chance.between(85, 100), chance.between(60, 80), chance.between(100, 600),
+      chance.between(100, 900));
 }
 
 /// Requests that the engines can take, together.

@@ -23,9 +23,11 @@ cluster_config world::draw_config(bool first) {
       "name = \"sim\"\nprofile = \"lab\"\n[model]\npath = \"{}/models/tiny\"\ncontext = {}\n",
       places::source, context_);
   for (uint32_t i = 0; i < hosts_max_; ++i)
-    toml += fmt::format("[[hosts]]\nname = \"h{}\"\nport = {}\ncores = 4\n", i, 7000 + i);
+    toml += fmt::format("[[hosts]]\nname = \"h{}\"\nport = {}\ncores = {}\n", i, 7000 + i,
+                        engines_max_);
   toml += fmt::format("[engines]\ncount = {}\nthreads = 1\nplacement = \"{}\"\n",
-                      chance.between(1, 3), first || chance.once_in(2) ? "spread" : "packed");
+                      chance.between(1, engines_max_ - 1),
+                      first || chance.once_in(2) ? "spread" : "packed");
   std::string scaled = chance.once_in(2) ? draw_scaling() : "";
   uint64_t queue = first ? queue_max_ : chance.between(0, 16);
   if (!scaled.empty()) queue = queued_max_ + chance.between(2, 8);
@@ -42,7 +44,9 @@ cluster_config world::draw_config(bool first) {
 
 void world::join(host& h) {
   h.house = std::make_shared<sim_house>(*on_.sys, facts_, on_.trace.get(), size_);
+  h.house->moved_in = [this, &h](const caf::actor& who) { links_.settle(who, h.name); };
   h.supervisor = on_.join(h.name, h.house);
+  links_.settle(caf::actor_cast<caf::actor>(h.supervisor), h.name);
   h.up = true;
   // With its supervisor goes the whole host, and comes back later.
   h.supervisor->attach_functor([this, &h, house = h.house] {
@@ -68,7 +72,11 @@ void world::one_fault() {
   auto& chance = facts_.chance;
   auto& h = chance.one_of(hosts_);
   auto cores = on_.living_cores();
-  switch (chance.below(7)) {
+  switch (chance.below(9)) {
+    case 7:
+    case 8:
+      if (h.up && !h.out) cut_off(h);
+      return;
     case 0: {
       auto running = h.up ? h.house->running() : std::vector<uint16_t>();
       if (running.empty()) return;
@@ -103,7 +111,7 @@ void world::do_something() {
   switch (chance.below(10)) {
     case 0:
     case 1: {
-      uint16_t engines = uint16_t(chance.between(1, 4));
+      uint16_t engines = uint16_t(chance.between(1, engines_max_));
       return on_.order([=](schema::ControlAsk::Builder b) { b.setScale(engines); });
     }
     case 2: {
