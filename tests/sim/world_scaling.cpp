@@ -44,12 +44,13 @@ void world::breathe() {
     return on_.known_fleet().settled() ? on_.known_fleet().wanted().size() : 0;
   };
   auto before = facts_.endings;
-  until("a full cluster does not grow to its most", 60'000, [&] {
+  constexpr uint64_t few = 4;  // run on one engine, and leave some of its pages
+  until("a full cluster does not grow to its most", 60'000 + 10'000 * rules.most, [&] {
     fill_up(capacity());
     return size() == rules.most;
   });
-  until("a cluster with little to do does not shrink to its least", 120'000, [&] {
-    fill_up(rules.most);
+  until("a cluster with little to do does not shrink to its least", 30'000 * rules.most, [&] {
+    fill_up(std::min<uint64_t>(rules.most, few));
     if (facts_.planted == bug::killed_draining)
       for (const auto& [id, e] : on_.known_fleet().engines())
         for (auto& h : hosts_)
