@@ -140,9 +140,12 @@ void request_state::cancel() {
   stir();
 }
 
-/// Nobody cancels a request of a lost engine, or gives it credit: it would keep its arenas.
+/// Nobody cancels a request of a lost engine, or gives it credit: it would keep its arenas. One
+/// that only pads goes too, as it would with its process: where the link is gone nobody could stop
+/// it.
 void request_state::engine_lost() {
-  if (!released_) cancel();
+  if (!released_) return cancel();
+  end(caf::exit_reason::kill);
 }
 
 void request_state::send_pieces() {
@@ -207,11 +210,11 @@ void request_state::release(schema::Outcome outcome) {
   }));
 }
 
-void request_state::end() {
+void request_state::end(caf::error why) {
   call_.reset();
   // An actor that is watched remembers its watchers, and their memory with them, for all its life.
   self_->demonitor(engine_.address());
-  self_->quit();
+  self_->quit(std::move(why));
 }
 
 request_actor::behavior_type run_request(request_actor::stateful_pointer<request_state> self,

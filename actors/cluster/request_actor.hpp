@@ -61,7 +61,7 @@ class request_state {
   void look_on();
   void wait_for_tick();
   void release(schema::Outcome outcome);
-  void end();
+  void end(caf::error why = {});
 
   request_actor::stateful_pointer<request_state> self_ = nullptr;
   request_desk desk_;

@@ -4,14 +4,6 @@ namespace lethe::sim {
 
 void links::settle(const caf::actor& who, const std::string& host) {
   residents_[who.id()] = {who.address(), host};
-  who->attach_functor([this, id = who.id()] { forget(id); });
-}
-
-/// Of one whose death nobody behind the link knows yet, its place must stay known.
-void links::forget(caf::actor_id who) {
-  auto found = residents_.find(who);
-  if (found != residents_.end() && !found->second.severed && !is_cut(found->second.host))
-    residents_.erase(found);
 }
 
 void links::settle_requests_of(caf::actor_id engine, const std::deque<caf::resumable*>& jobs) {
@@ -29,8 +21,9 @@ void links::settle_requests_of(caf::actor_id engine, const std::deque<caf::resum
   newest_request_ = newest;
 }
 
-/// Who of two lives behind a link that is between them.
+/// Who of two lives behind a link that is between them. What nobody sends comes from its own host.
 const links::resident* links::across(caf::actor_id from, caf::actor_id to) const {
+  if (from == 0) return nullptr;
   auto a = residents_.find(from), b = residents_.find(to);
   bool one = a != residents_.end(), other = b != residents_.end();
   if (one == other) return nullptr;
@@ -49,27 +42,49 @@ caf::actor_id sender_of(const caf::mailbox_element& letter) {
 }  // namespace
 
 template <class Queue>
-void links::sieve(Queue& queue, caf::scheduled_actor& who) {
+size_t links::sieve(Queue& queue, caf::scheduled_actor& who, size_t arrived) {
   letters through;
   for (auto& letter : take_out(queue)) {
-    auto* behind = across(sender_of(*letter), who.id());
+    auto* behind = through.size() < arrived ? nullptr : across(sender_of(*letter), who.id());
     if (behind && behind->severed) continue;
     if (behind && is_cut(behind->host))
       held_.push_back({behind->host, caf::strong_actor_ptr(who.ctrl()), std::move(letter)});
     else
       through.push_back(std::move(letter));
   }
+  size_t left = through.size();
   put_back(queue, std::move(through));
+  return left;
+}
+
+links::arrivals links::sieve_all(caf::scheduled_actor& who) {
+  who.mailbox().fetch_more();
+  if (who.peek_at_next_mailbox_element() == nullptr) return {};
+  auto before = arrived_[who.id()];
+  return {sieve(urgent_letters(who), who, before.urgent),
+          sieve(normal_letters(who), who, before.normal)};
 }
 
 void links::sieve(caf::scheduled_actor& who) {
   if (cut_.empty() && !ever_severed_) return;
-  if (who.peek_at_next_mailbox_element() == nullptr) return;
-  sieve(urgent_letters(who), who);
-  sieve(normal_letters(who), who);
+  auto left = sieve_all(who);
+  if (auto& next = left.urgent > 0 ? left.urgent : left.normal; next > 0) --next;
+  arrived_[who.id()] = left;
 }
 
-void links::mend(const std::string& host) {
+void links::cut(const std::string& host, const std::deque<caf::resumable*>& jobs) {
+  if (cut_.empty() && !ever_severed_) arrived_.clear();
+  sieve_everybody(jobs);
+  cut_.insert(host);
+}
+
+void links::sieve_everybody(const std::deque<caf::resumable*>& jobs) {
+  for (auto* job : jobs)
+    if (auto* who = dynamic_cast<caf::scheduled_actor*>(job)) arrived_[who->id()] = sieve_all(*who);
+}
+
+void links::mend(const std::string& host, const std::deque<caf::resumable*>& jobs) {
+  sieve_everybody(jobs);  // what was sent meanwhile comes behind what is held
   cut_.erase(host);
   std::deque<parcel> held;
   std::swap(held, held_);

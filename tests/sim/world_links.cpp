@@ -13,7 +13,7 @@ constexpr uint64_t lost_after_us = 1'000'000, heartbeat_us = 200'000;
 void world::cut_off(host& h) {
   auto& chance = facts_.chance;
   uint64_t now = on_.now_us();
-  links_.cut(h.name);
+  links_.cut(h.name, on_.jobs->jobs);
   if (chance.once_in(2)) {
     h.out = outage{.until_us = now + chance.between(20'000, lost_after_us - heartbeat_us)};
     return facts_.happened(fault::link_slow);
@@ -51,7 +51,7 @@ void world::look_at_link(host& h) {
         caf::down_msg{on_.to_directory.address(), caf::exit_reason::remote_link_unreachable});
   }
   if (on_.now_us() < out.until_us) return;
-  links_.mend(h.name);
+  links_.mend(h.name, on_.jobs->jobs);
   h.out.reset();
 }
 
