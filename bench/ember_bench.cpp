@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <fstream>
 #include <sstream>
 
@@ -17,6 +18,7 @@ namespace {
 
 using ids_list = std::vector<uint32_t>;
 constexpr uint32_t answer_tokens = 128;
+constexpr size_t open_max = 256;
 constexpr size_t drafted_per_task = 40;
 
 std::pmr::memory_resource* heap() { return std::pmr::get_default_resource(); }
@@ -83,40 +85,53 @@ class speaker {
   }
 
   std::vector<answer> answers_to(const std::vector<ids_list>& prompts, float temperature) {
-    std::vector<std::unique_ptr<request>> asked;
-    for (size_t i = 0; i < prompts.size(); ++i)
-      asked.push_back(ask({.prompt = prompts[i],
-                           .max_tokens = answer_tokens,
-                           .how = {.temperature = temperature, .seed = i},
-                           .stop_ids = model_->stop_ids}));
     std::vector<answer> out;
-    for (auto& r : asked) {
-      finish(*r);
-      const auto& c = r->choice(0);
+    auto asked = [&](size_t i) {
+      return ask({.prompt = prompts[i],
+                  .max_tokens = answer_tokens,
+                  .how = {.temperature = temperature, .seed = i},
+                  .stop_ids = model_->stop_ids});
+    };
+    in_turn(prompts.size(), asked, [&](const request& r) {
+      const auto& c = r.choice(0);
       out.push_back(
           {{c.ids.begin(), c.ids.begin() + c.published}, c.reason == finish_reason::stop});
-    }
+    });
     return out;
   }
 
   std::vector<opinion> opinions_on(const std::vector<ids_list>& texts) {
-    std::vector<std::unique_ptr<request>> asked;
-    for (const auto& t : texts)
-      asked.push_back(ask({.prompt = t,
-                           .max_tokens = 1,
-                           .how = {.temperature = 0, .want_logprob = true, .logprobs = 1},
-                           .prompt_logprobs = true}));
     std::vector<opinion> out;
-    for (auto& r : asked) {
-      finish(*r);
-      opinion o{.logprobs = {r->prompt_logprobs().begin(), r->prompt_logprobs().end()}};
-      for (const auto& top : r->prompt_top()) o.likeliest.push_back(top.id);
+    auto asked = [&](size_t i) {
+      return ask({.prompt = texts[i],
+                  .max_tokens = 1,
+                  .how = {.temperature = 0, .want_logprob = true, .logprobs = 1},
+                  .prompt_logprobs = true});
+    };
+    in_turn(texts.size(), asked, [&](const request& r) {
+      opinion o{.logprobs = {r.prompt_logprobs().begin(), r.prompt_logprobs().end()}};
+      for (const auto& top : r.prompt_top()) o.likeliest.push_back(top.id);
       out.push_back(std::move(o));
-    }
+    });
     return out;
   }
 
  private:
+  /// Many at once, but no more than an engine lets wait.
+  template <class Ask, class Take>
+  static void in_turn(size_t count, Ask&& ask_one, Take&& take) {
+    std::deque<std::unique_ptr<request>> open;
+    auto take_first = [&] {
+      finish(*open.front());
+      take(*open.front());
+      open.pop_front();
+    };
+    for (size_t i = 0; i < count; ++i) {
+      if (open.size() == open_max) take_first();
+      open.push_back(ask_one(i));
+    }
+    while (!open.empty()) take_first();
+  }
   std::unique_ptr<request> ask(const generate_ask& what) {
     auto made = request::make(size_t{16} << 20);
     if (!made) throw std::runtime_error(made.why().text);

@@ -280,6 +280,28 @@ def practice(rng, count, held=False):
     return messages(style.line if style else None, finished(turns, style))
 
 
+def far_back(rng, budget, held=False):
+    """Facts, other turns, and then questions for the facts, however long ago they were told."""
+    scene = Scene(rng, held)
+    style = styles.drawn(scene) if scene.chance(0.1) else None
+    turns = scene.turns
+    while not scene.facts:
+        turns += _fact_turns(scene, max(60, budget // 3))
+    between_them = scene.rng.randint(0, max(1, budget // 32))
+    turns += [any_task(scene) for _ in range(between_them)]
+    for _ in range(scene.rng.randint(1, max(2, budget // 90))):
+        draw = scene.rng.random()
+        about = scene.rng.choice(list(scene.facts))
+        if draw < 0.1 and about[1] != "owns":
+            turns.append(recall.correct(scene, about))
+        elif draw < 0.25:
+            turns.append(recall.missing(scene))
+        else:
+            turns.append(recall.ask(scene, about))
+    turns = [t for t in turns if t is not None]
+    return messages(style.line if style else None, finished(turns, style))
+
+
 if __name__ == "__main__":
     import random
     import sys

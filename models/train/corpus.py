@@ -7,12 +7,13 @@ import chat
 import stories
 from turns import Scene
 
-# Shares of bare stories, drills and practice among the texts; the rest are chats.
+# Shares of bare stories, drills, practice and far questions among the texts; the rest are chats.
 DOCUMENTS, DRILLS = 0.015, 0.12
-PRACTICE = [(0, 0), (22_000_000, 0.3), (50_000_000, 0.5)]  # from so many tokens on
+# From so many tokens on: practice, far questions.
+SHARES = [(0, 0, 0), (22_000_000, 0.3, 0), (50_000_000, 0.5, 0), (71_000_000, 0.3, 0.25)]
 
 
-def text_ids(tokenizer, rng, length, practice):
+def text_ids(tokenizer, rng, length, practice, far):
     """One chat, drill or story of at most `length` tokens."""
     while True:
         draw = rng.random()
@@ -25,6 +26,8 @@ def text_ids(tokenizer, rng, length, practice):
         elif draw < DOCUMENTS + DRILLS + practice:
             ids, weights = tokenizer.chat(
                 chat.practice(rng, rng.randint(3, max(4, min(16, length // 28)))))
+        elif draw < DOCUMENTS + DRILLS + practice + far:
+            ids, weights = tokenizer.chat(chat.far_back(rng, rng.randint(100, length)))
         else:
             # Mostly short chats; now and then one that fills the row.
             budget = length if rng.random() < 0.3 else min(length, rng.choice((64, 128, 256)))
@@ -38,10 +41,10 @@ def batch(tokenizer, seed, step, tokens, rows, length):
 
     `tokens` were trained on before."""
     rng = random.Random(f"{seed}/{step}")
-    practice = [share for start, share in PRACTICE if tokens >= start][-1]
+    practice, far = [shares for start, *shares in SHARES if tokens >= start][-1]
     texts, total = [], 0
     while total < rows * length:
-        ids, weights = text_ids(tokenizer, rng, length, practice)
+        ids, weights = text_ids(tokenizer, rng, length, practice, far)
         texts.append((ids, weights))
         total += len(ids)
     texts.sort(key=lambda t: -len(t[0]))
