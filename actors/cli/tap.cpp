@@ -5,17 +5,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <list>
 #include <vector>
 
 #include "actors/cli/commands.hpp"
-#include "runtime/base/mapped_file.hpp"
+#include "actors/cli/tap_capture.hpp"
 
 namespace lethe {
 
@@ -23,7 +22,6 @@ namespace {
 
 constexpr size_t part_bytes = 65'536;
 constexpr size_t connections_max = 256;
-constexpr size_t capture_bytes_max = size_t{64} << 20;
 
 std::atomic<bool> told_to_end{false};
 
@@ -43,12 +41,15 @@ class traffic_tap {
     for (const auto& p : open_) close_both(p);
     if (listener_ >= 0) ::close(listener_);
     if (out_) std::fclose(out_);
+    if (index_) std::fclose(index_);
   }
 
-  result<uint16_t> start(uint16_t from, uint16_t to, const std::string& file) {
+  result<uint16_t> start(uint16_t from, uint16_t to, in_addr as, const std::string& file) {
     to_ = to;
+    as_ = as;
     out_ = std::fopen(file.c_str(), "wxe");
-    if (!out_) return fail("{}: {}; a tap begins a file of its own", file, std::strerror(errno));
+    if (out_) index_ = std::fopen(index_of(file).c_str(), "wxe");
+    if (!index_) return fail("{}: {}; a tap begins files of its own", file, std::strerror(errno));
     listener_ = open_socket();
     auto at = loopback(from);
     socklen_t size = sizeof at;
@@ -68,12 +69,12 @@ class traffic_tap {
       if (::poll(all.data(), nfds_t(all.size()), 100) <= 0) continue;
       size_t i = 1;
       for (auto at = open_.begin(); at != open_.end(); i += 2) {
-        bool good = pass(all[i], at->server) && pass(all[i + 1], at->client);
+        bool good = pass(all[i], at->server, *at, '>') && pass(all[i + 1], at->client, *at, '<');
         if (!good) close_both(*at);
         at = good ? std::next(at) : open_.erase(at);
       }
       if (all[0].revents != 0) accept_one();
-      if (std::fflush(out_) != 0)
+      if (std::fflush(out_) != 0 || std::fflush(index_) != 0)
         return fail("what was seen can't be written: {}", std::strerror(errno));
     }
     return {};
@@ -82,26 +83,40 @@ class traffic_tap {
  private:
   struct pair {
     int client, server;
+    uint64_t number;
   };
+  static uint64_t now_us() {
+    using namespace std::chrono;
+    return uint64_t(duration_cast<microseconds>(steady_clock::now().time_since_epoch()).count());
+  }
   static void close_both(const pair& p) {
     for (int fd : {p.client, p.server})
       if (fd >= 0) ::close(fd);
   }
 
   void accept_one() {
-    pair fresh{::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC), open_socket()};
-    auto at = loopback(to_);
+    sockaddr_in who{};
+    socklen_t size = sizeof who;
+    pair fresh{::accept4(listener_, reinterpret_cast<sockaddr*>(&who), &size, SOCK_CLOEXEC),
+               open_socket(), ++connections_};
+    auto at = loopback(to_), from = loopback(0);
+    from.sin_addr = as_;
     bool good = fresh.client >= 0 && open_.size() < connections_max &&
+                ::bind(fresh.server, reinterpret_cast<sockaddr*>(&from), sizeof from) == 0 &&
                 ::connect(fresh.server, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
+    char address[INET_ADDRSTRLEN] = "?";
+    ::inet_ntop(AF_INET, &who.sin_addr, address, sizeof address);
+    if (good) fmt::print(index_, "{} {} from {}\n", now_us(), fresh.number, address);
     good ? open_.push_back(fresh) : close_both(fresh);
   }
 
   /// False when this side has ended.
-  bool pass(const pollfd& from, int to) {
+  bool pass(const pollfd& from, int to, const pair& of, char way) {
     if (from.revents == 0) return true;
     char part[part_bytes];
     ssize_t n = ::recv(from.fd, part, sizeof part, 0);
     if (n <= 0) return false;
+    fmt::print(index_, "{} {} {} {}\n", now_us(), of.number, way, n);
     std::fwrite(part, 1, size_t(n), out_);
     for (ssize_t sent = 0; sent < n;) {
       ssize_t now = ::send(to, part + sent, size_t(n - sent), MSG_NOSIGNAL);
@@ -112,47 +127,42 @@ class traffic_tap {
   }
 
   uint16_t to_ = 0;
+  in_addr as_{};
+  uint64_t connections_ = 0;
   int listener_ = -1;
-  std::FILE* out_ = nullptr;
+  std::FILE *out_ = nullptr, *index_ = nullptr;
   std::list<pair> open_;
 };
 
-using piece = std::array<unsigned char, 16>;
-
-/// Text is the same in every exchange of a protocol; only what is not text tells one from another.
-bool tells(const piece& p) {
-  auto odd = [](unsigned char c) { return (c < 0x20 && c != '\r' && c != '\n') || c >= 0x7f; };
-  return std::ranges::count_if(p, odd) >= 4;
-}
-
-/// Every 16 bytes in a row of what a tap kept.
-result<std::vector<piece>> pieces_of(const std::string& file) {
-  auto kept = read_text(file, capture_bytes_max);
-  if (!kept) return kept.why();
-  std::vector<piece> all;
-  for (size_t at = 0; at + sizeof(piece) <= kept->size(); ++at) {
-    piece p;
-    std::memcpy(p.data(), kept->data() + at, sizeof p);
-    if (tells(p)) all.push_back(p);
-  }
-  std::ranges::sort(all);
-  all.erase(std::ranges::unique(all).begin(), all.end());
-  return all;
-}
-
 int join(const std::string& one, const std::string& other) {
-  auto a = pieces_of(one), b = pieces_of(other);
+  auto a = pieces_in(one), b = pieces_in(other);
   if (!a || !b) return refuse((a ? b : a).why().text);
-  std::vector<piece> both;
-  std::ranges::set_intersection(*a, *b, std::back_inserter(both));
-  fmt::print("{}\n", both.size());
+  fmt::print("{}\n", in_common(*a, *b));
   return 0;
 }
 
-int watch(uint16_t from, uint16_t to, const std::string& file) {
+const char* asker(const tapped_exchange* e) { return e ? e->address.c_str() : "-"; }
+
+/// A line for each request of `later`: when, bytes there and back, and who asked, as each way says.
+int match(const std::string& earlier, const std::string& later, size_t least) {
+  auto a = exchanges_in(earlier), b = exchanges_in(later);
+  if (!a || !b) return refuse((a ? b : a).why().text);
+  std::erase_if(*a, [least](const tapped_exchange& e) { return e.asked_bytes < least; });
+  for (const auto& e : *b) {
+    const auto g = guess_from(e, *a);
+    fmt::print("{:.6f} {} {} {} {} {} {}\n", double(e.at_us) / 1e6, e.asked_bytes, e.said_bytes,
+               asker(g.by_strings), asker(g.by_time), asker(g.by_length), asker(g.by_both));
+  }
+  return 0;
+}
+
+int watch(uint16_t from, uint16_t to, const std::string& as, const std::string& file) {
+  in_addr own{};
+  if (::inet_pton(AF_INET, as.c_str(), &own) != 1 || ntohl(own.s_addr) >> 24 != 127)
+    return refuse(fmt::format("{}: is no address of loopback, 127.x.y.z", as));
   for (int s : {SIGINT, SIGTERM}) std::signal(s, [](int) { told_to_end = true; });
   traffic_tap tap;
-  auto port = tap.start(from, to, file);
+  auto port = tap.start(from, to, own, file);
   if (!port) return refuse(port.why().text);
   fmt::print("listening tap http://127.0.0.1:{}\n", *port);
   std::fflush(stdout);
@@ -170,13 +180,18 @@ void add_tap(CLI::App& app, int& exit_code) {
       "record", "Stand before a server on this machine, and keep all that it is sent and says");
   auto to = std::make_shared<uint16_t>(0), from = std::make_shared<uint16_t>(0);
   auto file = std::make_shared<std::string>(), other = std::make_shared<std::string>();
+  auto as = std::make_shared<std::string>("127.0.0.1");
+  auto least = std::make_shared<size_t>(0);
   records->add_option("PORT", *to, "of the server, on loopback")->required();
   records->add_option("--listen", *from, "a port on loopback; 0: any")->capture_default_str();
+  records->add_option("--as", *as, "the address on loopback that the server sees")
+      ->capture_default_str();
   records->add_option("--out", *file, "a new file for what passes, both ways")->required();
   records->footer(
-      "Let its clients connect to the tap, and search the file. Ctrl-C or SIGTERM ends it.\n"
+      "Let its clients connect to the tap, and search the file; FILE.index has times, lengths and\n"
+      "clients' addresses. Ctrl-C or SIGTERM ends it.\n"
       "Example:\n  lethe tap record 8200 --out gateway-saw");
-  records->callback([=, &exit_code] { exit_code = watch(*from, *to, *file); });
+  records->callback([=, &exit_code] { exit_code = watch(*from, *to, *as, *file); });
 
   auto* joins = taps->add_subcommand(
       "join", "How many strings of 16 bytes, text aside, two recordings have in common");
@@ -186,6 +201,20 @@ void add_tap(CLI::App& app, int& exit_code) {
       "What two parts were both told would join what each knows. 0: nothing of the kind.\n"
       "Example:\n  lethe tap join issuer-saw gateway-saw");
   joins->callback([=, &exit_code] { exit_code = join(*file, *other); });
+
+  auto* matches = taps->add_subcommand(
+      "match", "Who asked? Each request of a later recording, looked for in an earlier one");
+  matches->add_option("FILE", *file)->required();
+  matches->add_option("OTHER", *other)->required();
+  matches->add_option("--least", *least, "FILE's requests of at least so many bytes")
+      ->capture_default_str();
+  matches->footer(
+      "A line for each request of OTHER: seconds, bytes there and back, and the address whose\n"
+      "request in FILE it is taken for: by common strings (-: none), by time (the last before), "
+      "by\n"
+      "length (the nearest), by both (the last of about that length).\n"
+      "Example:\n  lethe tap match relay-saw gateway-saw");
+  matches->callback([=, &exit_code] { exit_code = match(*file, *other, *least); });
 }
 
 }  // namespace lethe

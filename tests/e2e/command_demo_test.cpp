@@ -1,6 +1,9 @@
 // The README's first command, as a newcomer sees it.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <sstream>
+
 #include "tests/e2e/command.hpp"
 
 namespace lethe {
@@ -15,13 +18,29 @@ TEST(Demo, AnswersByBothPathsAndShowsWhatEachPartSaw) {
   const std::string said = read_file(out);
   for (const char* part :
        {"2 of 2 engines ready", "Your dog is called Pim.", "A river is", "I don't know",
-        "→ face@local", "Your cat is called Tom.", "ok     receipt", "issuer and gateway  0\n"})
+        "→ face@local", "Your cat is called Tom.", "ok     receipt", "issuer and gateway  0\n",
+        "It has answered 1: it opened that"})
     EXPECT_NE(said.find(part), said.npos) << part << "\n" << said;
   for (const char* row : {"issuer ", "relay ", "gateway "}) {
     const size_t at = said.find(row, said.find("the account"));
     const std::string line = said.substr(at, said.find('\n', at) - at);
     EXPECT_EQ(line.find("yes") != line.npos, *row == 'i') << line;  // the account, and only there
+    EXPECT_EQ(line.find("127.0.0.11") != line.npos, *row != 'g') << line;
   }
+  // Of how many, and by time, length, both, and one name for all.
+  const auto row = [&](const std::string& name) {
+    const size_t at = said.find(name + ", of ");
+    EXPECT_NE(at, said.npos) << name << "\n" << said;
+    std::istringstream in(said.substr(at + name.size() + 5));
+    std::array<uint64_t, 5> n{};
+    std::string word;
+    in >> n[0] >> word >> n[1] >> n[2] >> n[3] >> n[4];
+    return n;
+  };
+  const auto [asked, by_time, by_length, by_both, most] = row("issuer and gateway");
+  EXPECT_GE(asked, 12u);
+  for (uint64_t told : {by_time, by_length, by_both}) EXPECT_LE(told, most);
+  EXPECT_EQ(row("relay and gateway")[0], asked);
 }
 
 }  // namespace

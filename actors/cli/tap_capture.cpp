@@ -1,0 +1,123 @@
+#include "actors/cli/tap_capture.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <sstream>
+
+#include "runtime/base/mapped_file.hpp"
+
+namespace lethe {
+
+namespace {
+
+constexpr size_t capture_bytes_max = size_t{64} << 20;
+constexpr size_t alike_parts = 16;  // lengths are alike that differ by less than a sixteenth
+
+bool tells(const piece& p) {
+  auto odd = [](unsigned char c) { return (c < 0x20 && c != '\r' && c != '\n') || c >= 0x7f; };
+  return std::ranges::count_if(p, odd) >= 4;
+}
+
+size_t apart(size_t a, size_t b) { return a > b ? a - b : b - a; }
+
+bool alike(size_t a, size_t b) { return apart(a, b) * alike_parts < std::max(a, b); }
+
+/// One connection as it goes on.
+struct tapped_connection {
+  std::string address, asked;
+  tapped_exchange now;
+  bool answered = false;
+
+  void end_into(std::vector<tapped_exchange>& all) {
+    if (!asked.empty()) {
+      now.address = address;
+      now.asked_bytes = asked.size();
+      now.pieces = pieces_of(asked);
+      all.push_back(std::move(now));
+    }
+    now = {};
+    asked.clear();
+    answered = false;
+  }
+};
+
+}  // namespace
+
+std::string index_of(const std::string& recording) { return recording + ".index"; }
+
+std::vector<piece> pieces_of(std::string_view bytes) {
+  std::vector<piece> all;
+  for (size_t at = 0; at + sizeof(piece) <= bytes.size(); ++at) {
+    piece p;
+    std::memcpy(p.data(), bytes.data() + at, sizeof p);
+    if (tells(p)) all.push_back(p);
+  }
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  return all;
+}
+
+result<std::vector<piece>> pieces_in(const std::string& recording) {
+  auto kept = read_text(recording, capture_bytes_max);
+  if (!kept) return kept.why();
+  return pieces_of(*kept);
+}
+
+size_t in_common(const std::vector<piece>& a, const std::vector<piece>& b) {
+  std::vector<piece> both;
+  std::ranges::set_intersection(a, b, std::back_inserter(both));
+  return both.size();
+}
+
+result<std::vector<tapped_exchange>> exchanges_in(const std::string& recording) {
+  auto kept = read_text(recording, capture_bytes_max);
+  auto index = read_text(index_of(recording), capture_bytes_max);
+  if (!kept || !index) return (kept ? index : kept).why();
+  std::vector<tapped_exchange> all;
+  std::map<uint64_t, tapped_connection> open;
+  std::istringstream lines(*index);
+  uint64_t at_us, number;
+  size_t from = 0;
+  for (std::string way, what; lines >> at_us >> number >> way >> what;) {
+    auto& c = open[number];
+    if (way == "from") {
+      c.address = what;
+      continue;
+    }
+    const size_t bytes =
+        std::min<size_t>(std::strtoull(what.c_str(), nullptr, 10), kept->size() - from);
+    if (way == ">") {
+      if (c.answered) c.end_into(all);
+      if (c.asked.empty()) c.now.at_us = at_us;
+      c.asked.append(*kept, from, bytes);
+    } else {
+      c.answered = true;
+      c.now.said_bytes += bytes;
+    }
+    from += bytes;
+  }
+  for (auto& [n, c] : open) c.end_into(all);
+  std::ranges::sort(all, {}, &tapped_exchange::at_us);
+  return all;
+}
+
+tap_guesses guess_from(const tapped_exchange& of, const std::vector<tapped_exchange>& earlier) {
+  tap_guesses g;
+  size_t most = 0;
+  for (const auto& e : earlier) {
+    if (const size_t same = in_common(e.pieces, of.pieces); same > most) {
+      most = same;
+      g.by_strings = &e;
+    }
+    if (e.at_us > of.at_us) continue;
+    g.by_time = &e;  // the last one before
+    if (alike(e.asked_bytes, of.asked_bytes)) g.by_both = &e;
+    if (!g.by_length ||
+        apart(e.asked_bytes, of.asked_bytes) <= apart(g.by_length->asked_bytes, of.asked_bytes))
+      g.by_length = &e;
+  }
+  return g;
+}
+
+}  // namespace lethe
