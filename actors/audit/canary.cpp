@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/audit/embedded_cluster.hpp"
 #include "runtime/crypto/random.hpp"
 #include "runtime/log/draw.hpp"
 #include "runtime/serve/open_model.hpp"
@@ -44,9 +45,9 @@ result<canary> canary::draw(const std::filesystem::path& model) {
 }
 
 std::string canary::body(const std::string& more) const {
-  return fmt::format(R"({{"model":"ember","messages":[{{"role":"system","content":"Be short."}},)"
+  return fmt::format(R"({{"model":"{}","messages":[{{"role":"system","content":"Be short."}},)"
                      R"({{"role":"user","content":"{}"}}]{}}})",
-                     prompt_, more);
+                     model_name, prompt_, more);
 }
 
 std::vector<std::string> canary::answered() const {

@@ -77,14 +77,14 @@ result<void> embedded_cluster::start_all() {
   if (!account) return account.why();
   auto gateway = folder_.write(
       "gateway.toml",
-      fmt::format(
-          "name = \"audited\"\nprofile = \"{}\"\n[model]\npath = \"{}\"\n[engines]\ncount = {}\n"
-          "processes = \"separate\"\n[batching]\nrunning = 4\nkv_memory = \"32 "
-          "MiB\"\n[health]\nlost_after_ms = 60000\n[shape]\n"
-          "mode = \"{}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\nfolder = \"gateway\"\n"
-          "issuer = \"{}\"\nissuer_secret = \"gateway.secret\"\ntoken_batch = {}\n",
-          settings_.profile, fs::absolute(settings_.model).string(), settings_.engines,
-          settings_.shape, *issuer, batch));
+      fmt::format("name = \"audited\"\nprofile = \"{}\"\n[model]\npath = \"{}\"\nname = "
+                  "\"{}\"\n[engines]\ncount = {}\n"
+                  "processes = \"separate\"\n[batching]\nrunning = 4\nkv_memory = \"32 "
+                  "MiB\"\n[health]\nlost_after_ms = 60000\n[shape]\n"
+                  "mode = \"{}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\nfolder = \"gateway\"\n"
+                  "issuer = \"{}\"\nissuer_secret = \"gateway.secret\"\ntoken_batch = {}\n",
+                  settings_.profile, fs::absolute(settings_.model).string(), model_name,
+                  settings_.engines, settings_.shape, *issuer, batch));
   if (!gateway) return gateway.why();
   gateway_file_ = *gateway;
   if (auto up = start_part(gateway_, gateway_file_); !up) return up.why();

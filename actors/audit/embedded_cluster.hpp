@@ -9,6 +9,9 @@
 
 namespace lethe::audit {
 
+/// What its clients call the model, whichever it serves.
+inline constexpr std::string_view model_name = "audited";
+
 struct embedded_settings {
   std::string program;  // this one, or one without a defence
   std::filesystem::path model;

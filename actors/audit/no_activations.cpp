@@ -18,8 +18,8 @@ constexpr std::string_view messages =
 constexpr size_t window = 16, stride = 192, most_of_a_kind = 4000;
 
 std::string body(const std::string& more) {
-  return fmt::format(R"({{"model":"ember","messages":{},"temperature":0,"ignore_eos":true{}}})",
-                     messages, more);
+  return fmt::format(R"({{"model":"{}","messages":{},"temperature":0,"ignore_eos":true{}}})",
+                     model_name, messages, more);
 }
 
 /// Windows of four numbers that are nowhere by chance.
