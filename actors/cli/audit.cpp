@@ -8,12 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "actors/audit/closed_processes.hpp"
-#include "actors/audit/from_outside.hpp"
-#include "actors/audit/no_activations.hpp"
-#include "actors/audit/no_keys.hpp"
-#include "actors/audit/no_trace.hpp"
-#include "actors/audit/wipe_cost.hpp"
+#include "actors/cli/audit_parts.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cluster/open_engine.hpp"
 #include "runtime/audit/report.hpp"
@@ -24,110 +19,8 @@ namespace lethe {
 namespace {
 
 namespace fs = std::filesystem;
-using steady = std::chrono::steady_clock;
-using audit::finding;
 
-struct audit_words {
-  std::string trust, model = "models/ember", out, controls;
-  std::vector<std::string> only;
-  bool json = false, quick = false;
-};
-
-fs::path own_program() { return fs::read_symlink("/proc/self/exe"); }
-
-/// A line a step, to who watches.
-class teller {
- public:
-  void operator()(const std::string& what) const {
-    const double at = std::chrono::duration<double>(steady::now() - begun_).count();
-    std::fputs(fmt::format("{:8.2f} s  {}\n", at, what).c_str(), stderr);
-  }
-  double seconds() const { return std::chrono::duration<double>(steady::now() - begun_).count(); }
-
- private:
-  steady::time_point begun_ = steady::now();
-};
-
-using findings = result<std::vector<finding>>;
-
-/// A part of the audit: what --only calls it, and what it does.
-struct part {
-  const char* name;
-  const char* about;
-  findings (*run)(const audit_words&, const teller&);
-  bool outside = false;  // of any cluster, by its trust file
-};
-
-audit::embedded_settings cluster_of(const audit_words& words) {
-  return {.program = own_program().string(), .model = words.model};
-}
-
-fs::path controls_of(const audit_words& words) {
-  return words.controls.empty() ? own_program().parent_path() / "controls"
-                                : fs::path(words.controls);
-}
-
-audit::no_trace_settings search_of(const audit_words& words, const teller& tell) {
-  return {.cluster = cluster_of(words),
-          .controls = controls_of(words),
-          .brief = words.quick,
-          .progress = tell};
-}
-
-/// For parts that give one.
-findings list_of(result<finding> f) {
-  if (!f) return f.why();
-  return std::vector<finding>{*std::move(f)};
-}
-
-findings no_trace(const audit_words& words, const teller& tell) {
-  return list_of(audit::measure_no_trace(search_of(words, tell)));
-}
-
-findings no_activations(const audit_words& words, const teller& tell) {
-  return list_of(audit::measure_no_activations(search_of(words, tell)));
-}
-
-findings no_keys(const audit_words& words, const teller& tell) {
-  return list_of(audit::measure_no_keys(search_of(words, tell)));
-}
-
-findings wipe_cost(const audit_words& words, const teller& tell) {
-  return list_of(audit::measure_wipe_cost(search_of(words, tell)));
-}
-
-findings closed(const audit_words& words, const teller& tell) {
-  tell("looking at the processes of a strict cluster, then of a lab one");
-  auto cluster = audit::embedded_cluster::start(cluster_of(words));
-  if (!cluster) return cluster.why();
-  return std::vector<finding>{audit::measure_closed_processes(**cluster, cluster_of(words))};
-}
-
-/// Of the cluster that the trust file names, or of an embedded one.
-findings log_seen(const audit_words& words, const teller& tell) {
-  std::unique_ptr<audit::embedded_cluster> own;
-  std::string file = words.trust;
-  if (file.empty()) {
-    auto cluster = audit::embedded_cluster::start(cluster_of(words));
-    if (!cluster) return cluster.why();
-    own = *std::move(cluster);
-    file = own->trust();
-  }
-  auto trust = trust_file::read(file);
-  if (!trust) return trust.why();
-  return audit::measure_from_outside(*trust, tell);
-}
-
-constexpr part parts[] = {
-    {"traces", "what requests leave in memory and files", no_trace},
-    {"activations", "what the model's arithmetic leaves in memory", no_activations},
-    {"keys", "whether keys outlive the answer that they sealed", no_keys},
-    {"cost", "what forgetting takes of the machine and of a request", wipe_cost},
-    {"processes", "whether processes can be read or traced", closed},
-    {"log", "log, keys, policy and roster as clients see them", log_seen, true},
-};
-
-bool is_wanted(const audit_words& words, const part& p) {
+bool is_wanted(const audit_words& words, const audit_part& p) {
   if (!words.trust.empty() && !p.outside) return false;
   return words.only.empty() || std::ranges::find(words.only, p.name) != words.only.end();
 }
@@ -166,7 +59,7 @@ result<void> write_reports(const audit::report& r, const std::string& folder) {
 }
 
 result<audit::report> audited(const audit_words& words) {
-  teller tell;
+  audit_teller tell;
   audit::report r{
       .cluster = words.trust.empty()
                      ? "an embedded cluster: issuer, relay, gateway and engine on this machine"
@@ -174,7 +67,7 @@ result<audit::report> audited(const audit_words& words) {
       .program = program_text(),
       .machine = machine_text(),
       .date = fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))};
-  for (const auto& p : parts) {
+  for (const auto& p : audit_parts()) {
     if (!is_wanted(words, p)) continue;
     auto found = p.run(words, tell);
     if (!found) return fail("{}: {}", p.name, found.why().text);
@@ -189,17 +82,17 @@ result<audit::report> audited(const audit_words& words) {
 
 result<void> check_words(const audit_words& words) {
   for (const auto& name : words.only)
-    if (std::ranges::find(parts, name, &part::name) == std::end(parts))
+    if (std::ranges::find(audit_parts(), name, &audit_part::name) == audit_parts().end())
       return fail("--only {}: there is no such part; see lethe audit --help", name);
   if (!words.trust.empty()) return {};
   std::error_code none;
   if (!fs::exists(words.model, none))
     return fail("{}: no such model; name one with --model", words.model);
-  if (!fs::exists(controls_of(words), none))
+  if (!fs::exists(audit_controls(words), none))
     return fail(
         "{}: the programs without defences are missing; build all, or name their folder "
         "with --controls",
-        controls_of(words).string());
+        audit_controls(words).string());
   return {};
 }
 
@@ -222,7 +115,7 @@ std::string footer() {
       "cluster's memory: root,\n"
       "or CAP_SYS_PTRACE. Returns 0 if every promise stands, 1 if one doesn't, 2 if it could not\n"
       "be measured.\n\nParts:\n";
-  for (const auto& p : parts) text += fmt::format("  {:<12} {}\n", p.name, p.about);
+  for (const auto& p : audit_parts()) text += fmt::format("  {:<12} {}\n", p.name, p.about);
   return text + "\nExample:\n  lethe audit --out report   # report/audit.html, report/audit.json";
 }
 

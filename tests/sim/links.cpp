@@ -66,10 +66,13 @@ links::arrivals links::sieve_all(caf::scheduled_actor& who) {
 }
 
 void links::sieve(caf::scheduled_actor& who) {
+  if (!cut_.empty() || ever_severed_) sieve_all(who);
+}
+
+void links::took(caf::scheduled_actor& who) {
   if (cut_.empty() && !ever_severed_) return;
-  auto left = sieve_all(who);
-  if (auto& next = left.urgent > 0 ? left.urgent : left.normal; next > 0) --next;
-  arrived_[who.id()] = left;
+  arrived_[who.id()] = {urgent_letters(who).total_task_size(),
+                        normal_letters(who).total_task_size()};
 }
 
 void links::cut(const std::string& host, const std::deque<caf::resumable*>& jobs) {

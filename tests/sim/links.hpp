@@ -28,6 +28,8 @@ class links {
 
   /// Takes out of a mailbox what the links did not let through, before its actor takes one.
   void sieve(caf::scheduled_actor& who);
+  /// What waits with it since then, but for its own messages, has come.
+  void took(caf::scheduled_actor& who);
 
  private:
   struct resident {

@@ -24,7 +24,7 @@ world::~world() = default;
 void world::begin() {
   auto& chance = facts_.chance;
   hosts_max_ = uint32_t(chance.between(1, 4));
-  if (chance.once_in(4)) engines_max_ = uint32_t(chance.between(5, 16));
+  if (chance.once_in(12)) engines_max_ = uint32_t(chance.between(5, 16));
   page_tokens_ = uint32_t(1) << chance.between(2, 4);
   running_max_ = uint32_t(chance.between(4, 8));
   queue_max_ = uint32_t(chance.between(0, 16));
@@ -82,11 +82,12 @@ bool world::pick() {
 
 void world::run_first() {
   auto& who = on_.first();
-  const auto id = who.id();
+  const caf::strong_actor_ptr alive(who.ctrl());
   links_.sieve(who);
   describe(who);
   on_.run_first();
-  links_.settle_requests_of(id, on_.jobs->jobs);
+  links_.took(who);
+  links_.settle_requests_of(who.id(), on_.jobs->jobs);
   ++report_.steps;
   report_.engines = std::max(report_.engines, uint32_t(facts_.cores.size()));
 }
