@@ -22,6 +22,7 @@ namespace {
 
 constexpr size_t part_bytes = 65'536;
 constexpr size_t connections_max = 256;
+constexpr size_t index_buffer = connections_max * 2 * 128;  // a line for each side
 
 std::atomic<bool> told_to_end{false};
 
@@ -50,6 +51,8 @@ class traffic_tap {
     out_ = std::fopen(file.c_str(), "wxe");
     if (out_) index_ = std::fopen(index_of(file).c_str(), "wxe");
     if (!index_) return fail("{}: {}; a tap begins files of its own", file, std::strerror(errno));
+    std::setvbuf(index_, nullptr, _IOFBF,
+                 index_buffer);  // it goes out when it is flushed, and only then
     listener_ = open_socket();
     auto at = loopback(from);
     socklen_t size = sizeof at;
@@ -74,6 +77,7 @@ class traffic_tap {
         at = good ? std::next(at) : open_.erase(at);
       }
       if (all[0].revents != 0) accept_one();
+      // In this order, so that whoever reads meanwhile finds what the index tells of.
       if (std::fflush(out_) != 0 || std::fflush(index_) != 0)
         return fail("what was seen can't be written: {}", std::strerror(errno));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "runtime/base/mapped_file.hpp"
@@ -42,6 +43,22 @@ struct tapped_connection {
   }
 };
 
+struct index_line {
+  uint64_t at_us = 0, connection = 0;
+  std::string way, what;
+
+  static std::optional<index_line> read(const std::string& line) {
+    index_line l;
+    std::istringstream in(line);
+    in >> l.at_us >> l.connection >> l.way >> l.what;
+    const bool whole = in && in.peek() == std::istringstream::traits_type::eof();
+    if (!whole || (l.way != "from" && l.way != ">" && l.way != "<")) return {};
+    return l;
+  }
+  /// 0: not a number of bytes.
+  size_t bytes() const { return size_t(std::strtoull(what.c_str(), nullptr, 10)); }
+};
+
 }  // namespace
 
 std::string index_of(const std::string& recording) { return recording + ".index"; }
@@ -71,25 +88,33 @@ size_t in_common(const std::vector<piece>& a, const std::vector<piece>& b) {
 }
 
 result<std::vector<tapped_exchange>> exchanges_in(const std::string& recording) {
-  auto kept = read_text(recording, capture_bytes_max);
+  // First what tells, then what it tells of: a tap that still runs writes them the other way round.
   auto index = read_text(index_of(recording), capture_bytes_max);
+  auto kept = read_text(recording, capture_bytes_max);
   if (!kept || !index) return (kept ? index : kept).why();
   std::vector<tapped_exchange> all;
   std::map<uint64_t, tapped_connection> open;
   std::istringstream lines(*index);
-  uint64_t at_us, number;
-  size_t from = 0;
-  for (std::string way, what; lines >> at_us >> number >> way >> what;) {
-    auto& c = open[number];
-    if (way == "from") {
-      c.address = what;
+  size_t from = 0, count = 0;
+  // A last line without an end is still being written.
+  for (std::string line; std::getline(lines, line) && !lines.eof();) {
+    ++count;
+    auto read = index_line::read(line);
+    if (!read)
+      return fail("{}:{}: no line of a tap's index; was the file changed?", index_of(recording),
+                  count);
+    if (read->way == "from") {
+      open[read->connection].address = read->what;
       continue;
     }
-    const size_t bytes =
-        std::min<size_t>(std::strtoull(what.c_str(), nullptr, 10), kept->size() - from);
-    if (way == ">") {
+    auto known = open.find(read->connection);
+    const size_t bytes = read->bytes();
+    if (known == open.end() || bytes == 0 || bytes > kept->size() - from)
+      return fail("{}:{}: {} does not hold what it says", index_of(recording), count, recording);
+    auto& c = known->second;
+    if (read->way == ">") {
       if (c.answered) c.end_into(all);
-      if (c.asked.empty()) c.now.at_us = at_us;
+      if (c.asked.empty()) c.now.at_us = read->at_us;
       c.asked.append(*kept, from, bytes);
     } else {
       c.answered = true;

@@ -328,7 +328,8 @@ finding measure_routing_price(const routing_settings& settings) {
       "served well: 99 of 100 end within {} times what they need without a wait, fewer than {} are "
       "turned away after {} draws. More candidates shorten no queue: the second is asked when the "
       "first refuses. The routers know every queue at no cost; a cache that saves {:.0f} % of "
-      "{:.0f} % of the requests leaves affinity {:.0f} % of the work. More slots a node make drawing "
+      "{:.0f} % of the requests leaves affinity {:.0f} % of the work. More slots a node make "
+      "drawing "
       "cheaper, fewer dearer",
       longer_well, away_well, 1 + settings.redraws, 100 * settings.saved,
       100 * settings.later_turns,

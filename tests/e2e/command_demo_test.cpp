@@ -43,5 +43,26 @@ TEST(Demo, AnswersByBothPathsAndShowsWhatEachPartSaw) {
   EXPECT_EQ(row("relay and gateway")[0], asked);
 }
 
+TEST(Tap, MatchesWholeRecordingsOnly) {
+  scratch_folder folder;
+  const std::string file = folder.write("saw", "askedtold");
+  const auto match = [&](const std::string& index) {
+    folder.write("saw.index", index);
+    return run_lethe({"tap", "match", file, file});
+  };
+  auto said = match("1 1 from 127.0.0.2\n2 1 > 5\n3 1 < 4\n4 1");
+  EXPECT_EQ(said.exit_code, 0) << said.err;
+  EXPECT_EQ(said.out, "0.000002 5 4 - 127.0.0.2 127.0.0.2 127.0.0.2\n");
+  for (const auto& [index, where] : {std::pair("what is this\n", "saw.index:1: no line"),
+                                     std::pair("2 1 > 5\n", "saw.index:1: "),
+                                     std::pair("1 1 from 127.0.0.2\n2 1 > 10\n", "saw.index:2: "),
+                                     std::pair("1 1 from 127.0.0.2\n2 1 > x\n", "saw.index:2: ")}) {
+    said = match(index);
+    EXPECT_EQ(said.exit_code, 1) << index;
+    EXPECT_NE(said.err.find(where), said.err.npos) << said.err;
+    EXPECT_EQ(said.error_lines(), 1u);
+  }
+}
+
 }  // namespace
 }  // namespace lethe
