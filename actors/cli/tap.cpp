@@ -51,8 +51,8 @@ class traffic_tap {
     out_ = std::fopen(file.c_str(), "wxe");
     if (out_) index_ = std::fopen(index_of(file).c_str(), "wxe");
     if (!index_) return fail("{}: {}; a tap begins files of its own", file, std::strerror(errno));
-    std::setvbuf(index_, nullptr, _IOFBF,
-                 index_buffer);  // it goes out when it is flushed, and only then
+    // It goes out when it is flushed, and only then.
+    std::setvbuf(index_, nullptr, _IOFBF, index_buffer);
     listener_ = open_socket();
     auto at = loopback(from);
     socklen_t size = sizeof at;

@@ -270,49 +270,44 @@ TEST(Gateway, AFullNodesSignatureGoesToTheClient) {
   EXPECT_EQ(read->reason, refusal_reason::full);
 }
 
-TEST(Gateway, AnEngineThatIsLostInMidAnswerCutsItAndChangeIsDue) {
+/// A request whose node has said half of its answer, and may have ended before that was heard.
+struct half_answered {
+  explicit half_answered(bool gone = false) {
+    if (gone) h.end_request();
+    h.answer(id, "half of ");
+    EXPECT_EQ(a.content(8), "half of ");
+    h.barrier();
+  }
   gateway_house h;
-  auto p = pay();
-  auto a = h.ask(p);
-  auto id = h.dispatched();
-  h.answer(id, "half of ");
-  EXPECT_EQ(a.content(8), "half of ");
-  h.lose(id, schema::LossReason::ENGINE_LOST);
-  EXPECT_EQ(a.end().status, 0u) << "a cut answer must not look whole";
-  expect_left(h, p, state::due, 0);
+  payment_of_test p = pay();
+  asked a = h.ask(p);
+  uint64_t id = h.dispatched();
+};
+
+TEST(Gateway, AnEngineThatIsLostInMidAnswerCutsItAndChangeIsDue) {
+  half_answered x;
+  x.h.lose(x.id, schema::LossReason::ENGINE_LOST);
+  EXPECT_EQ(x.a.end().status, 0u) << "a cut answer must not look whole";
+  expect_left(x.h, x.p, state::due, 0);
 }
 
 /// As one that ended before it was watched is found: the reason is unknown, and what it said is
 /// still on its way.
 TEST(Gateway, TheLastWordsOfANodeThatIsFoundGoneAreHeard) {
-  gateway_house h;
-  auto p = pay();
-  auto a = h.ask(p);
-  auto id = h.dispatched();
-  h.end_request();
-  h.answer(id, "half of ");
-  EXPECT_EQ(a.content(8), "half of ");
-  h.barrier();
-  h.answer(id, "it", true);
-  EXPECT_EQ(a.end().content, "half of it");
-  expect_left(h, p, state::delivered, 0);
+  half_answered x(true);
+  x.h.answer(x.id, "it", true);
+  EXPECT_EQ(x.a.end().content, "half of it");
+  expect_left(x.h, x.p, state::delivered, 0);
 }
 
 TEST(Gateway, TheLastWordsOfANodeThatIsGoneAreNotWaitedForForEver) {
-  gateway_house h;
-  auto p = pay();
-  auto a = h.ask(p);
-  auto id = h.dispatched();
-  h.end_request();
-  h.answer(id, "half of ");
-  EXPECT_EQ(a.content(8), "half of ");
-  h.barrier();
-  h.tick_now();
-  EXPECT_EQ(h.count("open"), 1u);
-  h.shift_ns += 6'000'000'000;
-  h.tick_now();
-  EXPECT_EQ(a.end().status, 0u);
-  expect_left(h, p, state::due, 0);
+  half_answered x(true);
+  x.h.tick_now();
+  EXPECT_EQ(x.h.count("open"), 1u);
+  x.h.shift_ns += 6'000'000'000;
+  x.h.tick_now();
+  EXPECT_EQ(x.a.end().status, 0u);
+  expect_left(x.h, x.p, state::due, 0);
 }
 
 TEST(Gateway, ALossAfterTheLastPieceIsNoLoss) {
