@@ -51,9 +51,6 @@ result<void> write(const fs::path& path, const std::string& text) {
 
 result<void> write_reports(const audit::report& r, const std::string& folder) {
   if (folder.empty()) return {};
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) return fail("{}: {}", folder, failed.message());
   if (auto json = write(fs::path(folder) / "audit.json", audit::as_json(r)); !json) return json;
   return write(fs::path(folder) / "audit.html", audit::as_html(r));
 }
@@ -84,8 +81,10 @@ result<void> check_words(const audit_words& words) {
   for (const auto& name : words.only)
     if (std::ranges::find(audit_parts(), name, &audit_part::name) == audit_parts().end())
       return fail("--only {}: there is no such part; see lethe audit --help", name);
-  if (!words.trust.empty()) return {};
   std::error_code none;
+  if (!words.out.empty()) fs::create_directories(words.out, none);
+  if (none) return fail("--out {}: {}", words.out, none.message());
+  if (!words.trust.empty()) return {};
   if (!fs::exists(words.model, none))
     return fail("{}: no such model; name one with --model", words.model);
   if (!fs::exists(audit_controls(words), none))

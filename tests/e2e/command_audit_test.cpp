@@ -36,6 +36,12 @@ TEST(CommandAudit, SaysWhatItLacks) {
   said = run_lethe({"audit", "--model", model, "--controls", "/nowhere"});
   EXPECT_EQ(said.exit_code, 2);
   EXPECT_NE(said.err.find("--controls"), std::string::npos) << said.err;
+  // Before anything is measured.
+  scratch_folder folder;
+  said = run_lethe({"audit", "--model", model, "--out", folder.write("report", "a file")});
+  EXPECT_EQ(said.exit_code, 2);
+  EXPECT_EQ(said.out, "");
+  EXPECT_NE(said.err.find("--out "), std::string::npos) << said.err;
 }
 
 }  // namespace
