@@ -16,6 +16,9 @@ namespace {
 constexpr std::string_view messages =
     R"([{"role":"user","content":"My dog is called Qwaxolibrunt. What is my dog called?"}])";
 constexpr size_t window = 16, stride = 192, most_of_a_kind = 4000;
+constexpr size_t windows_min = 100;
+/// An engine may have ended an answer before anybody has looked: then it is asked again.
+constexpr int calls_max = 12;
 
 std::string body(const std::string& more) {
   return fmt::format(R"({{"model":"{}","messages":{},"temperature":0,"ignore_eos":true{}}})",
@@ -66,28 +69,35 @@ result<std::unique_ptr<request>> asked(engine& e, const served_model& m, uint32_
   return made;
 }
 
-/// What is in the pages and buffers of an engine that answers the same request.
+/// What is in the pages and buffers of an engine while it answers.
+result<void> look(engine& e, const served_model& m, windows& all) {
+  auto r = asked(e, m, 120);
+  if (!r) return r.why();
+  uint32_t seen = 0;
+  while (!(*r)->gone()) {
+    if (const uint32_t now = (*r)->choice(0).published; now != std::exchange(seen, now)) {
+      all.take("logits and ids of a step", e.step_bytes());
+      all.take("hidden rows of a step", e.ranks().rank(0).scratch());
+      for (uint32_t p = 0; now > 1 && p < e.numbers().pages; ++p)
+        all.take("keys and values", e.ranks().rank(0).page(p));
+    }
+    std::this_thread::yield();
+  }
+  (*r)->forget();
+  return {};
+}
+
+/// What an engine in this process computes of the request.
 result<windows> computed(const std::filesystem::path& model) {
   auto m = served_model::open({.path = model});
   if (!m) return m.why();
   if (!(*m)->chat) return fail("{}: it has no chat template", model.string());
   auto e = engine::start((*m)->weights->weights(), {.threads = 1, .kv_bytes = 32u << 20});
   if (!e) return e.why();
-  auto r = asked(**e, **m, 120);
-  if (!r) return r.why();
   windows all;
-  uint32_t seen = 0;
-  while (!(*r)->gone()) {
-    if (const uint32_t now = (*r)->choice(0).published; now != std::exchange(seen, now)) {
-      all.take("logits and ids of a step", (*e)->step_bytes());
-      all.take("hidden rows of a step", (*e)->ranks().rank(0).scratch());
-      for (uint32_t p = 0; now > 1 && p < (*e)->numbers().pages; ++p)
-        all.take("keys and values", (*e)->ranks().rank(0).page(p));
-    }
-    std::this_thread::yield();
-  }
-  (*r)->forget();
-  if (all.count("keys and values") < 100)
+  for (int i = 0; i < calls_max && all.count("keys and values") < windows_min; ++i)
+    if (auto looked = look(**e, **m, all); !looked) return looked.why();
+  if (all.count("keys and values") < windows_min)
     return fail("only {} windows of keys and values", all.count("keys and values"));
   return all;
 }
@@ -96,6 +106,17 @@ std::vector<trace_of> search(const embedded_cluster& on, const needle_finder& fi
   memory_search found(finder);
   found.stopped_processes(on.processes(), {on.folder()});
   return found.traces();
+}
+
+/// In the middle of an answer whose client then goes.
+std::vector<trace_of> search_within(embedded_cluster& on, const needle_finder& finder, int seed) {
+  std::vector<trace_of> within;
+  on.ask(body(fmt::format(R"(,"stream":true,"max_tokens":900,"seed":{})", seed)),
+         "/v1/chat/completions", [&] {
+           within = search(on, finder);
+           return false;
+         });
+  return within;
 }
 
 /// What is there before anything was asked is no trace: tables of positions, constants.
@@ -125,14 +146,8 @@ result<finding> measure_no_activations(const no_trace_settings& s) {
   if (!on) return on.why();
   drop_known(**on, *all);
   const needle_finder finder(all->needles());
-  s.progress("searching for it in the middle of an answer, and after");
-  std::vector<trace_of> within;
-  bool looked = false;
-  auto running =
-      (*on)->ask(body(R"(,"stream":true,"max_tokens":120)"), "/v1/chat/completions", [&] {
-        if (!std::exchange(looked, true)) within = search(**on, finder);
-        return true;
-      });
+  s.progress("searching for it after an answer");
+  auto whole = (*on)->ask(body(R"(,"stream":true,"max_tokens":120)"));
   auto left = search(**on, finder);
   finding f{.promise = "S",
             .attacks = "A2 A3",
@@ -143,10 +158,13 @@ result<finding> measure_no_activations(const no_trace_settings& s) {
             .note =
                 "Keys and values of all layers, hidden rows and logits, as an engine in the "
                 "audit computes them of the same request, in windows of 16 bytes."};
-  if (!running.proof) {
+  if (!whole.proof) {
     f.said = verdict::not_measured;
-    f.note = "no whole answer: " + running.why;
+    f.note = "no whole answer: " + whole.why;
   }
+  s.progress("searching for it in the middle of an answer");
+  std::vector<trace_of> within;
+  for (int i = 0; i < calls_max && within.empty(); ++i) within = search_within(**on, finder, i);
   f.controls.push_back({.without = "the request being over: in the middle of its answer",
                         .measured = text_of(within, finder.count()),
                         .found = !within.empty()});
