@@ -9,7 +9,7 @@ extern const char test_data[];  // tests/data
 extern const char vectors[];    // published test data, unless LETHE_VECTORS says otherwise
 extern const char kernel_objects[];
 extern const char program[];  // lethe itself
-extern const char throws_library[];
+extern const char throwing_program[];
 extern const char disk_library[];
 
 }  // namespace lethe::places

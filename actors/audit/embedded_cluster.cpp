@@ -77,14 +77,16 @@ result<void> embedded_cluster::start_all() {
   if (!account) return account.why();
   auto gateway = folder_.write(
       "gateway.toml",
-      fmt::format("name = \"audited\"\nprofile = \"{}\"\n[model]\npath = \"{}\"\nname = "
-                  "\"{}\"\n[engines]\ncount = {}\n"
-                  "processes = \"separate\"\n[batching]\nrunning = 4\nkv_memory = \"32 "
-                  "MiB\"\n[health]\nlost_after_ms = 60000\n[shape]\n"
-                  "mode = \"{}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\nfolder = \"gateway\"\n"
-                  "issuer = \"{}\"\nissuer_secret = \"gateway.secret\"\ntoken_batch = {}\n",
-                  settings_.profile, fs::absolute(settings_.model).string(), model_name,
-                  settings_.engines, settings_.shape, *issuer, batch));
+      fmt::format(
+          "name = \"audited\"\nprofile = \"{}\"\n[model]\npath = \"{}\"\nname = "
+          "\"{}\"\n[engines]\ncount = {}\n"
+          "processes = \"separate\"\n[batching]\nrunning = 4\nkv_memory = \"32 "
+          "MiB\"\n[health]\nlost_after_ms = 60000\n[shape]\n"
+          "mode = \"{}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\nfolder = \"gateway\"\n"
+          "issuer = \"{}\"\nissuer_secret = \"gateway.secret\"\ntoken_batch = {}\nepoch_s = {}\n"
+          "grace_s = {}\n",
+          settings_.profile, fs::absolute(settings_.model).string(), model_name, settings_.engines,
+          settings_.shape, *issuer, batch, settings_.epoch_s, settings_.grace_s));
   if (!gateway) return gateway.why();
   gateway_file_ = *gateway;
   if (auto up = start_part(gateway_, gateway_file_); !up) return up.why();
@@ -136,6 +138,12 @@ said embedded_cluster::ask(const std::string& body, const std::string& path,
   s.proof = answer.proof;
   if (!answer) s.why = answer.why.text;
   return s;
+}
+
+result<std::shared_ptr<const cluster_state>> embedded_cluster::state() {
+  auto now = client_->state();
+  if (!now) return now.end.why;
+  return *std::move(now);
 }
 
 std::vector<pid_t> embedded_cluster::processes() const {

@@ -17,6 +17,7 @@ struct embedded_settings {
   std::filesystem::path model;
   std::string profile = "strict", shape = "size_tick";
   unsigned engines = 1;
+  unsigned epoch_s = 600, grace_s = 60;  // of rosters
 };
 
 /// What one call said.
@@ -36,6 +37,8 @@ class embedded_cluster {
   /// Asks as any client does; `began` is called with each piece of the answer, and may end it.
   said ask(const std::string& body, const std::string& path = "/v1/chat/completions",
            std::function<bool()> began = {});
+  /// Roster and keys, as its clients see them now.
+  result<std::shared_ptr<const cluster_state>> state();
   /// Of the cluster, and of the engines alone.
   std::vector<pid_t> processes() const;
   std::vector<pid_t> engines() const;

@@ -110,10 +110,7 @@ result<finding> measure_no_keys(const no_trace_settings& s) {
             .measured = text_of(*found),
             .bound = "0 traces",
             .said = found->left.empty() ? verdict::held : verdict::broken,
-            .note =
-                "Keys are what the client wipes: both ends derive the same ones. The node's "
-                "own private key, which lives until epoch and grace are over, opens recordings "
-                "until then."};
+            .note = "Keys are what the client wipes: both ends derive the same ones."};
   s.progress("the same without wiping");
   control c{.without = "wiping"};
   auto left = calls(s, (s.controls / "lethe_wipes_nothing").string(), control_calls_max);

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "actors/audit/canary.hpp"
@@ -133,6 +134,23 @@ ending killed(searched_cluster& on) {
   return e;
 }
 
+/// An actor that has to do with an answer throws in the middle of it, in a program made for that.
+ending broken(searched_cluster& on, const std::string& actor) {
+  ending e{.what = fmt::format("the {}'s actor threw mid-answer", actor), .times = 1};
+  const auto order = on.cluster().folder() / "run" / "throws";
+  bool ordered = false;
+  auto s = on.cluster().ask(on.words().endless(), "/v1/chat/completions", [&] {
+    if (!std::exchange(ordered, true)) std::ofstream(order) << actor;
+    return true;
+  });
+  if (!ordered) e.wrong = "no answer began";
+  if (std::filesystem::exists(order)) e.wrong = "nothing threw";
+  if (s.proof) e.wrong = "the answer was whole";
+  e.left = on.search_soon();
+  if (!serves_again(on)) e.wrong = "it doesn't serve again";
+  return e;
+}
+
 /// More at once than the engine has room for: most wait, pages change hands.
 ending crowded(searched_cluster& on) {
   ending e{.what = "answered in a crowd", .times = 12};
@@ -167,6 +185,16 @@ ending drained(searched_cluster& on) {
   if (!on.cluster().drained(std::chrono::seconds(60))) e.wrong = "it does not end";
   e.left = on.search();
   return e;
+}
+
+/// In a cluster of its own: the real program throws nothing when it is told to.
+result<void> thrown(const no_trace_settings& s, std::vector<ending>& all) {
+  auto settings = s.cluster;
+  settings.program = (s.controls / "lethe_throws").string();
+  auto on = begun(settings);
+  if (!on) return on.why();
+  for (const char* actor : {"request", "engine"}) all.push_back(broken(*on, actor));
+  return {};
 }
 
 finding made(searched_cluster& on, const std::vector<ending>& all) {
@@ -247,8 +275,11 @@ result<finding> measure_no_trace(const no_trace_settings& s) {
   all.push_back(crowded(*on));
   s.progress("searching after a drain");
   all.push_back(drained(*on));
+  s.progress("searching after an actor threw");
+  if (auto more = thrown(s, all); !more) return more.why();
   auto f = made(*on, all);
   const std::pair<const char*, const char*> controls[] = {{"lethe_wipes_nothing", "wiping"},
+                                                          {"lethe_passes_by_arenas", "arenas"},
                                                           {"lethe_frees_as_it_is", "zero-on-free"},
                                                           {"lethe_keeps_stacks", "wiped stacks"}};
   for (auto [program, what] : controls) {

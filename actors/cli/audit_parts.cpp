@@ -6,6 +6,7 @@
 #include "actors/audit/from_outside.hpp"
 #include "actors/audit/no_activations.hpp"
 #include "actors/audit/no_keys.hpp"
+#include "actors/audit/no_node_key.hpp"
 #include "actors/audit/no_trace.hpp"
 #include "actors/audit/wipe_cost.hpp"
 #include "runtime/audit/completion_order.hpp"
@@ -53,7 +54,11 @@ findings no_activations(const audit_words& words, const audit_teller& tell) {
 }
 
 findings no_keys(const audit_words& words, const audit_teller& tell) {
-  return list_of(audit::measure_no_keys(search_of(words, tell)));
+  auto of_answers = audit::measure_no_keys(search_of(words, tell));
+  if (!of_answers) return of_answers.why();
+  auto of_nodes = audit::measure_no_node_key(search_of(words, tell));
+  if (!of_nodes) return of_nodes.why();
+  return std::vector<finding>{*std::move(of_answers), *std::move(of_nodes)};
 }
 
 findings wipe_cost(const audit_words& words, const audit_teller& tell) {
@@ -161,7 +166,7 @@ findings prefix(const audit_words& words, const audit_teller& tell) {
 constexpr audit_part parts[] = {
     {"traces", "what requests leave in memory and files", no_trace},
     {"activations", "what the model's arithmetic leaves in memory", no_activations},
-    {"keys", "whether keys outlive the answer that they sealed", no_keys},
+    {"keys", "whether keys outlive the answer that they sealed, or their epoch", no_keys},
     {"cost", "what forgetting takes of the machine and of a request", wipe_cost},
     {"processes", "whether processes can be read or traced", closed},
     {"log", "log, keys, policy and roster as clients see them", log_seen, true},

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <new>
 
 #include "runtime/base/check.hpp"
 #include "runtime/base/wipe.hpp"
@@ -97,21 +96,6 @@ bool arena_region::commit(size_t bytes) noexcept {
   locked_ = locked_ && mlock(from, more) == 0;
   committed_ = to;
   return true;
-}
-
-void* arena_region::do_allocate(size_t bytes, size_t align) {
-  void* at = take(bytes, align);
-  if (at == nullptr) throw std::bad_alloc();  // what a memory_resource must do
-  return at;
-}
-
-void arena_region::do_deallocate(void* at, size_t bytes, size_t) {
-  auto* block = static_cast<std::byte*>(at);
-  bytes = std::max(bytes, size_t{1});
-  check(block >= data_ && size_t(block - data_) + bytes <= used_);
-  if (block + bytes != data_ + used_) return;
-  wipe(block, bytes);
-  used_ = size_t(block - data_);
 }
 
 }  // namespace lethe

@@ -12,17 +12,15 @@ namespace {
 class fragile_cluster {
  public:
   explicit fragile_cluster(const std::string& engines)
-      : order_(folder_ / "throws"), cluster_(config(engines)) {
-    ::unsetenv("LD_PRELOAD");
-    ::unsetenv("LETHE_TEST_THROWS");
-  }
+      : cluster_({.file = config(engines), .host = "local", .program = places::throwing_program}) {}
 
   /// It happens with the next message to an actor of that name.
   bool make_throw(const std::string& actor) {
-    std::filesystem::rename(folder_.write("order", actor), order_);
+    const std::string order = here() + "/throws";
+    std::filesystem::rename(folder_.write("order", actor), order);
     auto until = test_clock::now() + std::chrono::seconds(10);
     while (test_clock::now() < until) {
-      if (!std::filesystem::exists(order_)) return true;
+      if (!std::filesystem::exists(order)) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     return false;
@@ -32,14 +30,16 @@ class fragile_cluster {
   running_cluster* operator->() { return &cluster_; }
 
  private:
+  /// Where control sockets are, and where the program looks for what is to throw.
+  std::string here() const { return folder_ / "here"; }
   std::string config(const std::string& engines) {
-    ::setenv("LD_PRELOAD", places::throws_library, 1);
-    ::setenv("LETHE_TEST_THROWS", order_.c_str(), 1);
-    return lab_config("[engines]\n" + engines + "[health]\nrestart_ms = 300\n");
+    std::filesystem::create_directory(here());
+    ::setenv("XDG_RUNTIME_DIR", here().c_str(), 1);
+    return folder_.write("cluster.toml",
+                         lab_config("[engines]\n" + engines + "[health]\nrestart_ms = 300\n"));
   }
 
   scratch_folder folder_;
-  std::string order_;
   running_cluster cluster_;
 };
 

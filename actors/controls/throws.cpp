@@ -1,5 +1,6 @@
-// Preloaded into `lethe` by a test: the next message of the actor that a file names makes it throw.
-// The file, LETHE_TEST_THROWS, is taken away first, so that it happens once.
+// An actor throws at its next message: the first of those that a file names,
+// XDG_RUNTIME_DIR/throws, which is taken away, so that it happens once. For an audit, which then
+// looks at what is left.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -11,21 +12,21 @@
 
 namespace {
 
-const char* const file = std::getenv("LETHE_TEST_THROWS");  // before the program closes it
-
 /// Whether the file names this actor and was ours to take.
 bool is_due(const char* name) {
-  if (!file || ::access(file, R_OK) != 0) return false;
+  static const std::string file = [] {
+    const char* folder = std::getenv("XDG_RUNTIME_DIR");
+    return folder ? std::string(folder) + "/throws" : std::string();
+  }();
+  if (file.empty() || ::access(file.c_str(), R_OK) != 0) return false;
   std::string wanted;
   std::ifstream(file) >> wanted;
-  return wanted == name && ::unlink(file) == 0;
+  return wanted == name && ::unlink(file.c_str()) == 0;
 }
 
 }  // namespace
 
-namespace caf {
-
-invoke_message_result scheduled_actor::consume(mailbox_element& x) {
+caf::invoke_message_result caf::scheduled_actor::consume(mailbox_element& x) {
   using function = invoke_message_result (*)(scheduled_actor*, mailbox_element&);
   static auto next = reinterpret_cast<function>(
       ::dlsym(RTLD_NEXT, "_ZN3caf15scheduled_actor7consumeERNS_15mailbox_elementE"));
@@ -35,5 +36,3 @@ invoke_message_result scheduled_actor::consume(mailbox_element& x) {
   }
   return next(this, x);
 }
-
-}  // namespace caf
