@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <thread>
 
 #include "runtime/hardening/harden.hpp"
@@ -116,6 +117,18 @@ bool child::tells(const std::string& what, std::chrono::seconds patience) {
     std::this_thread::sleep_for(look_again);
   }
   return true;
+}
+
+result<std::string> child::url(const std::string& role, std::chrono::seconds patience) {
+  const auto until = steady::now() + patience;
+  for (bool last = false; !last; std::this_thread::sleep_for(look_again)) {
+    last = !is_running() || steady::now() > until;
+    std::istringstream lines(out());
+    for (std::string line; std::getline(lines, line) && !lines.eof();)
+      if (const auto begin = "listening " + role + " "; line.starts_with(begin))
+        return line.substr(begin.size());
+  }
+  return fail("no listener of the {}: {}", role, err());
 }
 
 result<std::string> run_child(const std::vector<std::string>& words,

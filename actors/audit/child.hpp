@@ -32,6 +32,8 @@ class child {
   bool is_running();
   /// Waits until it has written this to standard error.
   bool tells(const std::string& what, std::chrono::seconds patience);
+  /// Where it listens as that, once it has said so.
+  result<std::string> url(const std::string& role, std::chrono::seconds patience);
 
  private:
   child() = default;

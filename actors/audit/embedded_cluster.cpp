@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <sstream>
 #include <thread>
 
 #include "runtime/audit/memory_scan.hpp"
@@ -53,14 +52,6 @@ result<void> embedded_cluster::start_part(std::unique_ptr<child>& part, const st
   return fail("{} does not come up:\n{}", file, part->err());
 }
 
-result<std::string> embedded_cluster::url_of(const child& part, const std::string& role) const {
-  std::istringstream lines(part.out());
-  std::string word, of, url;
-  while (lines >> word >> of >> url)
-    if (of == role) return url;
-  return fail("no listener of the {}", role);
-}
-
 result<void> embedded_cluster::start_all() {
   fs::create_directory(folder() / "run");
   auto file = folder_.write(
@@ -70,7 +61,7 @@ result<void> embedded_cluster::start_all() {
                   batch));
   if (!file) return file.why();
   if (auto up = start_part(issuer_, *file); !up) return up.why();
-  auto issuer = url_of(*issuer_, "issuer");
+  auto issuer = issuer_->url("issuer", start_patience);
   if (!issuer) return issuer.why();
   auto account = command({"account", "add", *file, "auditor", "--quota", std::to_string(quota),
                           "--out", (folder() / "account.secret").string()});
@@ -90,7 +81,7 @@ result<void> embedded_cluster::start_all() {
   if (!gateway) return gateway.why();
   gateway_file_ = *gateway;
   if (auto up = start_part(gateway_, gateway_file_); !up) return up.why();
-  auto gateway_url = url_of(*gateway_, "gateway");
+  auto gateway_url = gateway_->url("gateway", start_patience);
   if (!gateway_url) return gateway_url.why();
   auto relay = folder_.write(
       "relay.toml",
@@ -98,26 +89,33 @@ result<void> embedded_cluster::start_all() {
                   *gateway_url));
   if (!relay) return relay.why();
   if (auto up = start_part(relay_, *relay); !up) return up.why();
-  return stock();
+  auto by = this->relay();
+  if (!by) return by.why();
+  auto client = new_client("client", *by);
+  if (!client) return client.why();
+  client_ = *std::move(client);
+  return {};
 }
 
-/// A client that has tokens for all that is measured here.
-result<void> embedded_cluster::stock() {
-  auto relay = url_of(*relay_, "relay");
-  if (!relay) return relay.why();
-  auto trust = command({"keys", "public", gateway_file_, "--relay", *relay});
+result<std::unique_ptr<private_client>> embedded_cluster::new_client(
+    const std::string& name, const std::string& relay) const {
+  auto trust = command({"keys", "public", gateway_file_, "--relay", relay});
   if (!trust) return trust.why();
-  auto file = folder_.write("client.toml", *trust);
+  std::error_code failed;
+  fs::create_directory(folder() / name, failed);
+  if (!failed)
+    fs::copy_file(folder() / "account.secret", folder() / name / "account.secret", failed);
+  if (failed) return fail("{}: {}", (folder() / name).string(), failed.message());
+  auto file = folder_.write(name + "/trust.toml", *trust);
   if (!file) return file.why();
   std::string why = "it has no roster yet";
   const auto until = std::chrono::steady_clock::now() + start_patience;
   while (std::chrono::steady_clock::now() < until) {
     auto client = private_client::start(fs::path(*file), {.on_a_timer = false});
     if (client) {
-      client_ = std::move(*client);
-      auto bought = client_->buy();
-      if (bought) return {};
-      return fail("no tokens: {}", bought.end.why.text);
+      if (auto bought = (*client)->buy(); !bought)
+        return fail("no tokens: {}", bought.end.why.text);
+      return std::move(*client);
     }
     why = client.end.why.text;
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -125,16 +123,16 @@ result<void> embedded_cluster::stock() {
   return fail("no client comes in: {}", why);
 }
 
-said embedded_cluster::ask(const std::string& body, const std::string& path,
-                           std::function<bool()> began) {
+said ask(private_client& client, const std::string& body, const std::string& path,
+         std::function<bool()> began) {
   said s;
-  if (client_->count().tokens == 0)
-    if (auto more = client_->buy(); !more) {
+  if (client.count().tokens == 0)
+    if (auto more = client.buy(); !more) {
       s.why = more.end.why.text;
       return s;
     }
   kept sink(s, began);
-  auto answer = client_->call({.path = path, .body = body, .sink = sink});
+  auto answer = client.call({.path = path, .body = body, .sink = sink});
   s.proof = answer.proof;
   if (!answer) s.why = answer.why.text;
   return s;
@@ -145,6 +143,8 @@ result<std::shared_ptr<const cluster_state>> embedded_cluster::state() {
   if (!now) return now.end.why;
   return *std::move(now);
 }
+
+result<std::string> embedded_cluster::relay() const { return relay_->url("relay", start_patience); }
 
 std::vector<pid_t> embedded_cluster::processes() const {
   std::vector<pid_t> all;

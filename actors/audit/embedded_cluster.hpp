@@ -28,15 +28,25 @@ struct said {
   std::string why;  // it isn't whole
 };
 
+/// Asks as any client does; `began` is called with each piece of the answer, and may end it.
+said ask(private_client& client, const std::string& body,
+         const std::string& path = "/v1/chat/completions", std::function<bool()> began = {});
+
 /// Issuer, relay, gateway and engines on this machine, each in processes of its own, and a client
 /// in this one: all of the private path, as its users run it.
 class embedded_cluster {
  public:
   static result<std::unique_ptr<embedded_cluster>> start(const embedded_settings& settings);
 
-  /// Asks as any client does; `began` is called with each piece of the answer, and may end it.
   said ask(const std::string& body, const std::string& path = "/v1/chat/completions",
-           std::function<bool()> began = {});
+           std::function<bool()> began = {}) {
+    return audit::ask(*client_, body, path, std::move(began));
+  }
+  /// Another client with a batch of tokens, whose files are in a folder of that name, and who comes
+  /// by that relay.
+  result<std::unique_ptr<private_client>> new_client(const std::string& name,
+                                                     const std::string& relay) const;
+  result<std::string> relay() const;
   /// Roster and keys, as its clients see them now.
   result<std::shared_ptr<const cluster_state>> state();
   /// Of the cluster, and of the engines alone.
@@ -52,7 +62,7 @@ class embedded_cluster {
   result<std::string> command(std::vector<std::string> words) const;
   /// The trust file of clients; `alone` ends the one in this process, for another that has its
   /// wallet.
-  std::string trust() const { return (folder() / "client.toml").string(); }
+  std::string trust() const { return (folder() / "client" / "trust.toml").string(); }
   void alone() { client_.reset(); }
 
  private:
@@ -60,8 +70,6 @@ class embedded_cluster {
       : settings_(std::move(settings)), folder_(std::move(folder)) {}
   result<void> start_all();
   result<void> start_part(std::unique_ptr<child>& part, const std::string& file);
-  result<std::string> url_of(const child& part, const std::string& role) const;
-  result<void> stock();
 
   embedded_settings settings_;
   temporary_folder folder_;

@@ -4,6 +4,7 @@
 
 #include "actors/audit/closed_processes.hpp"
 #include "actors/audit/from_outside.hpp"
+#include "actors/audit/live_shapes.hpp"
 #include "actors/audit/no_activations.hpp"
 #include "actors/audit/no_keys.hpp"
 #include "actors/audit/no_node_key.hpp"
@@ -139,6 +140,9 @@ findings shapes(const audit_words& words, const audit_teller& tell) {
   std::vector<finding> f{audit::measure_answer_shapes(s)};
   tell("guessing them by what traces keep");
   f.push_back(audit::measure_trace_shapes(s));
+  auto live = audit::measure_live_shapes(search_of(words, tell));
+  if (!live) return live.why();
+  f.push_back(*std::move(live));
   return f;
 }
 

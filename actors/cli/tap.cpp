@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "actors/cli/commands.hpp"
-#include "actors/cli/tap_capture.hpp"
+#include "runtime/audit/tap_capture.hpp"
 
 namespace lethe {
 
@@ -49,7 +50,7 @@ class traffic_tap {
     to_ = to;
     as_ = as;
     out_ = std::fopen(file.c_str(), "wxe");
-    if (out_) index_ = std::fopen(index_of(file).c_str(), "wxe");
+    if (out_) index_ = std::fopen(audit::index_of(file).c_str(), "wxe");
     if (!index_) return fail("{}: {}; a tap begins files of its own", file, std::strerror(errno));
     // It goes out when it is flushed, and only then.
     std::setvbuf(index_, nullptr, _IOFBF, index_buffer);
@@ -108,6 +109,10 @@ class traffic_tap {
     bool good = fresh.client >= 0 && open_.size() < connections_max &&
                 ::bind(fresh.server, reinterpret_cast<sockaddr*>(&from), sizeof from) == 0 &&
                 ::connect(fresh.server, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
+    // What a part has written at once goes on at once: no time is added that it did not take.
+    const int on = 1;
+    for (int fd : {fresh.client, fresh.server})
+      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     char address[INET_ADDRSTRLEN] = "?";
     ::inet_ntop(AF_INET, &who.sin_addr, address, sizeof address);
     if (good) fmt::print(index_, "{} {} from {}\n", now_us(), fresh.number, address);
@@ -139,21 +144,21 @@ class traffic_tap {
 };
 
 int join(const std::string& one, const std::string& other) {
-  auto a = pieces_in(one), b = pieces_in(other);
+  auto a = audit::pieces_in(one), b = audit::pieces_in(other);
   if (!a || !b) return refuse((a ? b : a).why().text);
-  fmt::print("{}\n", in_common(*a, *b));
+  fmt::print("{}\n", audit::in_common(*a, *b));
   return 0;
 }
 
-const char* asker(const tapped_exchange* e) { return e ? e->address.c_str() : "-"; }
+const char* asker(const audit::tapped_exchange* e) { return e ? e->address.c_str() : "-"; }
 
 /// A line for each request of `later`: when, bytes there and back, and who asked, as each way says.
 int match(const std::string& earlier, const std::string& later, size_t least) {
-  auto a = exchanges_in(earlier), b = exchanges_in(later);
+  auto a = audit::exchanges_in(earlier), b = audit::exchanges_in(later);
   if (!a || !b) return refuse((a ? b : a).why().text);
-  std::erase_if(*a, [least](const tapped_exchange& e) { return e.asked_bytes < least; });
+  std::erase_if(*a, [least](const audit::tapped_exchange& e) { return e.asked_bytes < least; });
   for (const auto& e : *b) {
-    const auto g = guess_from(e, *a);
+    const auto g = audit::guess_from(e, *a);
     fmt::print("{:.6f} {} {} {} {} {} {}\n", double(e.at_us) / 1e6, e.asked_bytes, e.said_bytes,
                asker(g.by_strings), asker(g.by_time), asker(g.by_length), asker(g.by_both));
   }

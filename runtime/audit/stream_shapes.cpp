@@ -37,16 +37,15 @@ plot plot_of(const std::vector<looked>& shapes) {
 
 /// What the shaped ones show, against what the threat model says that remains.
 void judge(const fingerprint& f, size_t prompts, double alpha, finding& out) {
-  out.measured = fmt::format(
-      "{}; between prompts whose answers have the same number of pieces {} of {} guesses right",
-      text_of(f.all, prompts, alpha), percent(f.within.share()), f.within.of);
+  out.measured = text_of(f.all, prompts, alpha);
   out.bound = fmt::format(
-      "the number of pieces, a power of two, is said: by it alone {} are told apart ({} classes); "
-      "within one, by chance {}",
-      percent(f.allowed), f.classes, percent(f.within_by_chance));
-  if (f.within.of == 0) {
-    out.note = "no two prompts have answers that are always of one class: take more prompts";
-    return;
+      "the number of pieces, a power of two, is said: by it alone {} are told apart ({} classes)",
+      percent(f.allowed), f.classes);
+  if (f.within.of > 0) {
+    out.measured += fmt::format(
+        "; between prompts whose answers have the same number of pieces {} of {} guesses right",
+        percent(f.within.share()), f.within.of);
+    out.bound += fmt::format("; within one, by chance {}", percent(f.within_by_chance));
   }
   out.said = f.hidden(alpha) ? verdict::held : verdict::broken;
 }
@@ -90,6 +89,10 @@ finding measure_answer_shapes(const shape_settings& s) {
   }
   const auto &off = all[0].found, &size = all[1].found, &tick = all[2].found;
   judge(tick, s.prompts, s.alpha, out);
+  if (tick.within.of == 0) {
+    out.said = verdict::not_measured;
+    out.note = "no two prompts have answers that are always of one class: take more prompts";
+  }
   out.controls = {
       control_without("the tick (size alone)", size, s.prompts, s.alpha, !size.hidden(s.alpha)),
       control_without("any shape (off)", off, s.prompts, s.alpha, told_nearly_all(off))};
@@ -104,12 +107,15 @@ finding judge_captures(const captures& shaped, const captures& unshaped, const l
   finding out = began("which of the prompts was asked, from what passed a tap of a live cluster");
   if (shaped.size() < 2) return out.note = "fewer than two prompts were captured", out;
   std::vector<looked> all{{"as the log says", fingerprint_of(shaped, s.seed, s.chunk_bytes)}};
+  // On a busy machine an answer takes a piece more now and then: then no prompts' are always alike.
   judge(all[0].found, shaped.size(), s.alpha, out);
   if (!unshaped.empty()) {
     all.insert(all.begin(), {"off", fingerprint_of(unshaped, s.seed)});
-    const auto& f = all[0].found;
-    out.controls = {
-        control_without("any shape (off)", f, unshaped.size(), s.alpha, told_nearly_all(f))};
+    // More than the number of pieces could tell; a fast model's tokens leave together, now more,
+    // now fewer, so that not all is told.
+    const auto &off = all[0].found, &as_said = all[1].found;
+    out.controls = {control_without("any shape (off)", off, unshaped.size(), s.alpha,
+                                    binomial_at_least(off.all.made, as_said.allowed) <= s.alpha)};
   }
   out.plots = {plot_of(all)};
   return out;

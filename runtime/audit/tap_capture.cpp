@@ -1,4 +1,4 @@
-#include "actors/cli/tap_capture.hpp"
+#include "runtime/audit/tap_capture.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "runtime/base/mapped_file.hpp"
 
-namespace lethe {
+namespace lethe::audit {
 
 namespace {
 
@@ -43,21 +43,21 @@ struct tapped_connection {
   }
 };
 
-struct index_line {
-  uint64_t at_us = 0, connection = 0;
+std::optional<tapped_part> read_part(const std::string& line) {
+  tapped_part p;
   std::string way, what;
-
-  static std::optional<index_line> read(const std::string& line) {
-    index_line l;
-    std::istringstream in(line);
-    in >> l.at_us >> l.connection >> l.way >> l.what;
-    const bool whole = in && in.peek() == std::istringstream::traits_type::eof();
-    if (!whole || (l.way != "from" && l.way != ">" && l.way != "<")) return {};
-    return l;
+  std::istringstream in(line);
+  in >> p.at_us >> p.connection >> way >> what;
+  if (!in || in.peek() != std::istringstream::traits_type::eof()) return {};
+  if (way == "from") {
+    p.address = what;
+    return p;
   }
-  /// 0: not a number of bytes.
-  size_t bytes() const { return size_t(std::strtoull(what.c_str(), nullptr, 10)); }
-};
+  p.bytes = size_t(std::strtoull(what.c_str(), nullptr, 10));
+  if (p.bytes == 0 || (way != ">" && way != "<")) return {};
+  p.where = way == ">" ? tapped_part::way::asked : tapped_part::way::said;
+  return p;
+}
 
 }  // namespace
 
@@ -87,40 +87,50 @@ size_t in_common(const std::vector<piece>& a, const std::vector<piece>& b) {
   return both.size();
 }
 
-result<std::vector<tapped_exchange>> exchanges_in(const std::string& recording) {
-  // First what tells, then what it tells of: a tap that still runs writes them the other way round.
+result<std::vector<tapped_part>> parts_in(const std::string& recording) {
   auto index = read_text(index_of(recording), capture_bytes_max);
-  auto kept = read_text(recording, capture_bytes_max);
-  if (!kept || !index) return (kept ? index : kept).why();
-  std::vector<tapped_exchange> all;
-  std::map<uint64_t, tapped_connection> open;
+  if (!index) return index.why();
+  std::vector<tapped_part> all;
   std::istringstream lines(*index);
-  size_t from = 0, count = 0;
   // A last line without an end is still being written.
   for (std::string line; std::getline(lines, line) && !lines.eof();) {
-    ++count;
-    auto read = index_line::read(line);
+    auto read = read_part(line);
     if (!read)
       return fail("{}:{}: no line of a tap's index; was the file changed?", index_of(recording),
-                  count);
-    if (read->way == "from") {
-      open[read->connection].address = read->what;
+                  all.size() + 1);
+    all.push_back(*std::move(read));
+  }
+  return all;
+}
+
+result<std::vector<tapped_exchange>> exchanges_in(const std::string& recording) {
+  // First what tells, then what it tells of: a tap that still runs writes them the other way round.
+  auto parts = parts_in(recording);
+  if (!parts) return parts.why();
+  auto kept = read_text(recording, capture_bytes_max);
+  if (!kept) return kept.why();
+  std::vector<tapped_exchange> all;
+  std::map<uint64_t, tapped_connection> open;
+  size_t from = 0, count = 0;
+  for (const auto& p : *parts) {
+    ++count;
+    if (p.where == tapped_part::way::opened) {
+      open[p.connection].address = p.address;
       continue;
     }
-    auto known = open.find(read->connection);
-    const size_t bytes = read->bytes();
-    if (known == open.end() || bytes == 0 || bytes > kept->size() - from)
+    auto known = open.find(p.connection);
+    if (known == open.end() || p.bytes > kept->size() - from)
       return fail("{}:{}: {} does not hold what it says", index_of(recording), count, recording);
     auto& c = known->second;
-    if (read->way == ">") {
+    if (p.where == tapped_part::way::asked) {
       if (c.answered) c.end_into(all);
-      if (c.asked.empty()) c.now.at_us = read->at_us;
-      c.asked.append(*kept, from, bytes);
+      if (c.asked.empty()) c.now.at_us = p.at_us;
+      c.asked.append(*kept, from, p.bytes);
     } else {
       c.answered = true;
-      c.now.said_bytes += bytes;
+      c.now.said_bytes += p.bytes;
     }
-    from += bytes;
+    from += p.bytes;
   }
   for (auto& [n, c] : open) c.end_into(all);
   std::ranges::sort(all, {}, &tapped_exchange::at_us);
@@ -145,4 +155,4 @@ tap_guesses guess_from(const tapped_exchange& of, const std::vector<tapped_excha
   return g;
 }
 
-}  // namespace lethe
+}  // namespace lethe::audit

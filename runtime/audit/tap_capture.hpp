@@ -1,17 +1,28 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "runtime/base/result.hpp"
 
-namespace lethe {
+namespace lethe::audit {
 
 /// Beside a tap's recording: a line for each connection, "MICROSECONDS NUMBER from ADDRESS", and
 /// for each part that passed, "MICROSECONDS NUMBER > BYTES" to the server, "<" from it. The
 /// recording has those bytes in that order.
 std::string index_of(const std::string& recording);
+
+/// A line of that index.
+struct tapped_part {
+  enum class way : uint8_t { opened, asked, said };
+  uint64_t at_us = 0, connection = 0;  // by the clock that only runs forward
+  way where = way::opened;
+  size_t bytes = 0;
+  std::string address;  // of who opened it
+};
+result<std::vector<tapped_part>> parts_in(const std::string& recording);
 
 using piece = std::array<unsigned char, 16>;
 
@@ -38,4 +49,4 @@ struct tap_guesses {
 };
 tap_guesses guess_from(const tapped_exchange& of, const std::vector<tapped_exchange>& earlier);
 
-}  // namespace lethe
+}  // namespace lethe::audit
