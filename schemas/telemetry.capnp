@@ -78,6 +78,7 @@ enum End {
   supervisorBroke @12 $help("its supervisor: it broke");
   supervisorBrokeBadAlloc @13 $help("its supervisor: it broke: std::bad_alloc");
   late @14 $help("it was not ready in time");
+  ranks @15 $help("its ranks failed");
 }
 
 struct TelemetryRecord {

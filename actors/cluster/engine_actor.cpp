@@ -228,7 +228,8 @@ void engine_state::on_tick() {
                       tick::value);
   if (auto health = serving().health(); !health) {
     // As if it had been killed: the scheduler tells every client, every request cancels itself.
-    say(schema::Phase::FAILED, health.why().text);
+    // Whoever has had words of users says why in one of a closed list.
+    say(schema::Phase::FAILED, setup_.tokens_only ? "its ranks failed" : health.why().text);
     self_->quit(caf::exit_reason::user_shutdown);
   }
 }

@@ -8,6 +8,7 @@
 #include "actors/cluster/engine_actor.hpp"
 #include "runtime/crypto/refusal.hpp"
 #include "runtime/crypto/sealed_message.hpp"
+#include "runtime/telemetry/telemetry.hpp"
 #include "tests/places.hpp"
 #include "tests/unit/token_samples.hpp"
 
@@ -17,7 +18,8 @@ namespace {
 /// Computes nothing, and takes as many requests as its test says.
 class idle_engine final : public engine {
  public:
-  idle_engine(uint32_t takes, engine_numbers numbers) : takes_(takes), numbers_(numbers) {
+  idle_engine(uint32_t takes, engine_numbers numbers, const bool& fails)
+      : takes_(takes), numbers_(numbers), fails_(fails) {
     config_.context = 1024;
   }
   result<void> fits(const request&) const override { return {}; }
@@ -32,12 +34,15 @@ class idle_engine final : public engine {
   const engine_config& config() const override { return config_; }
   const grid& ranks() const override { std::abort(); }
   bytes_view step_bytes() const override { return {}; }
-  result<void> health() const override { return {}; }
+  result<void> health() const override {
+    return fails_ ? fail("row 1234 is not a number") : result<void>();
+  }
 
  private:
   engine_config config_;
   uint32_t takes_;
   engine_numbers numbers_;
+  const bool& fails_;
 };
 
 struct sim_config final : caf::actor_system_config {
@@ -63,6 +68,7 @@ struct heard {
   };
   std::vector<loss> lost;
   uint32_t answers = 0;
+  std::vector<std::string> failures;  // of the engine
 };
 
 scheduler_actor::behavior_type hearing_scheduler(scheduler_actor::pointer, heard* h) {
@@ -94,10 +100,14 @@ scheduler_actor::behavior_type hearing_scheduler(scheduler_actor::pointer, heard
   };
 }
 
-directory_actor::behavior_type deaf_directory(directory_actor::pointer) {
+directory_actor::behavior_type hearing_directory(directory_actor::pointer, heard* h) {
   return {
       [](const wire<schema::Join>&) { return wire<schema::Joined>(); },
-      [](const wire<schema::EngineState>&) {},
+      [h](const wire<schema::EngineState>& m) {
+        (void)bool(unpack(m, [h](schema::EngineState::Reader r) {
+          if (r.getPhase() == schema::Phase::FAILED) h->failures.emplace_back(r.getReason());
+        }));
+      },
       [](const wire<schema::EngineEnded>&) {},
       [](const wire<schema::NodeKey>&) {},
       [](const wire<schema::TokenKeys>&) {},
@@ -128,7 +138,7 @@ class engine_stage {
       : jobs_(dynamic_cast<caf::scheduler::test_coordinator&>(sys_.scheduler())) {
     jobs_.run();
     scheduler_ = sys_.spawn(hearing_scheduler, &says);
-    directory_ = sys_.spawn(deaf_directory);
+    directory_ = sys_.spawn(hearing_directory, &says);
     face_ = sys_.spawn(hearing_face, &says);
     auto model = served_model::open(
         {.path = std::string(places::source) + "/models/tiny", .name = "tiny", .threads = 1});
@@ -139,7 +149,7 @@ class engine_stage {
         .tokens_only = tokens_only,
         .trace = &trace_,
         .open = [&](const load_progress&) -> result<opened_engine> {
-          return opened_engine{*model, std::make_unique<idle_engine>(takes, numbers)};
+          return opened_engine{*model, std::make_unique<idle_engine>(takes, numbers, fails)};
         }};
     engine_ = sys_.spawn(run_engine, setup, directory_);
     jobs_.run();
@@ -201,6 +211,7 @@ class engine_stage {
   }
 
   heard says;
+  bool fails = false;  // the engine's ranks, from now on
 
  private:
   sim_config config_;
@@ -266,6 +277,16 @@ TEST(EngineTells, ItsLoadSaysHowFullItIsAndNothingOfOneRequest) {
   EXPECT_EQ(seen.prefilled, 123u);
   EXPECT_EQ(seen.decoded, 45u);
   EXPECT_EQ(seen.wiped, 6u);
+}
+
+TEST(EngineTells, ThatItsRanksFailedAndTheirWordsOnlyInTheLab) {
+  engine_stage lab(false, 0), s(true, 0);
+  lab.fails = s.fails = true;
+  (void)lab.load();
+  (void)s.load();
+  EXPECT_EQ(lab.says.failures, std::vector<std::string>{"row 1234 is not a number"});
+  EXPECT_EQ(s.says.failures, std::vector<std::string>{"its ranks failed"});
+  EXPECT_EQ(end_named(s.says.failures.at(0)), schema::End::RANKS);
 }
 
 bytes sealed_ask(const node_public& to, const private_token& token, std::string_view prompts) {
