@@ -20,6 +20,7 @@
 #include "runtime/http/letter_box.hpp"
 #include "runtime/http/quiet_kj.hpp"
 #include "runtime/http/request_head.hpp"
+#include "runtime/http/untold_credit.hpp"
 
 namespace lethe {
 namespace {
@@ -64,7 +65,7 @@ result<void> check_call(const http_call& c) {
 class http_client_loop {
  public:
   http_client_loop(int wake_fd, const http_client_limits& l, kj::Own<kj::TlsContext> tls)
-      : letters(wake_fd), limits_(l), tls_(kj::mv(tls)) {}
+      : letters(wake_fd), credit(l.window_bytes), limits_(l), tls_(kj::mv(tls)) {}
   ~http_client_loop() {
     if (!thread_.joinable()) return;
     letters.put(client_letter{client_letter::quit{}});
@@ -73,6 +74,7 @@ class http_client_loop {
   result<void> start();
 
   letter_box<client_letter> letters;
+  untold_credit credit;  // of calls that have not ended
   std::atomic<uint64_t> calls{0};
 
  private:
@@ -96,14 +98,14 @@ class client_floor final : private kj::TaskSet::ErrorHandler {
         wake_(io.unixEventPort, loop.letters.fd(), kj::UnixEventPort::FdObserver::OBSERVE_READ),
         done_(kj::newPromiseAndFulfiller<void>()),
         tasks_(*this) {
-    shared_.call_ended = [this](uint64_t id) { on_.erase(id); };
+    shared_.call_ended = [this](uint64_t id) { loop_.credit.end(id), on_.erase(id); };
     shared_.settle = [this] { settle_later(); };
     tasks_.add(read_letters());
     tasks_.add(watch_clock());
   }
   ~client_floor() noexcept(false) {
     auto over = fail("this client ends");
-    for (auto& call : waiting_) call.who->ended(call.id, over);
+    for (auto& call : waiting_) end_unplaced(call, over);
     for (auto& c : connections_) c.give_up(over);
   }
   void run(kj::WaitScope& scope) { done_.promise.wait(scope); }
@@ -116,6 +118,7 @@ class client_floor final : private kj::TaskSet::ErrorHandler {
   void deliver(client_letter& letter);
   void ask(open_call call);
   bool place(open_call& call);
+  void end_unplaced(open_call& call, const result<void>& how);
   open_call* waiting(uint64_t id);
   void write(uint64_t id, std::string_view piece);
   void finish(uint64_t id);
@@ -175,11 +178,11 @@ void client_floor::deliver(client_letter& letter) {
 
 void client_floor::ask(open_call call) {
   auto good = check_call(call.what);
-  if (!good) return call.who->ended(call.id, good);
+  if (!good) return end_unplaced(call, good);
   if (place(call)) return;
   if (waiting_.size() >= shared_.limits.waiting_max)
-    return call.who->ended(call.id, fail("{}: {} calls wait already; ask fewer at once",
-                                         call.what.to.text(), waiting_.size()));
+    return end_unplaced(call, fail("{}: {} calls wait already; ask fewer at once",
+                                   call.what.to.text(), waiting_.size()));
   waiting_.push_back(std::move(call));
 }
 
@@ -225,7 +228,13 @@ void client_floor::cancel(uint64_t id) {
   if (waits == waiting_.end()) return;
   auto call = std::move(*waits);
   waiting_.erase(waits);
-  call.who->ended(id, over);
+  end_unplaced(call, over);
+}
+
+/// Of one that never had a connection.
+void client_floor::end_unplaced(open_call& call, const result<void>& how) {
+  loop_.credit.end(call.id);
+  call.who->ended(call.id, how);
 }
 
 /// Destroying a connection from within one of its own tasks is not allowed.
@@ -289,6 +298,7 @@ result<std::unique_ptr<http_client>> http_client::start(const http_client_limits
 uint64_t http_client::ask(http_call call, std::shared_ptr<http_call_watcher> who) {
   uint64_t id = loop_->calls.fetch_add(1) + 1;
   call.chunked |= call.streamed;
+  loop_->credit.begin(id);
   loop_->letters.put(client_letter{open_call{id, std::move(call), std::move(who)}});
   return id;
 }
@@ -302,7 +312,8 @@ void http_client::finish(uint64_t call) {
 }
 
 void http_client::took(uint64_t call, size_t bytes) {
-  loop_->letters.put(client_letter{client_letter::took{call, bytes}});
+  if (const size_t due = loop_->credit.add(call, bytes); due > 0)
+    loop_->letters.put(client_letter{client_letter::took{call, due}});
 }
 
 void http_client::cancel(uint64_t call) {

@@ -202,6 +202,25 @@ TEST(HttpClient, ReadsNoFurtherThanItsWindow) {
   EXPECT_EQ(who->body.size(), body);
 }
 
+// Credit goes back a quarter of a window at a time: what is left untold never keeps it shut.
+TEST(HttpClient, GoesOnWhenItsWindowIsTakenBitByBit) {
+  for (size_t window : {1u, 3u, 1000u, 4096u}) {
+    SCOPED_TRACE(window);
+    const std::string body(50'000, 'x');
+    reciter r("HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + body);
+    auto c = client_with({.window_bytes = window});
+    auto who = std::make_shared<caller>();
+    uint64_t call = c->ask(get_from(origin_of(r.address)), who);
+    for (size_t taken = 0; taken < body.size(); ++taken) {
+      ASSERT_TRUE(who->wait([&] { return who->body.size() > taken; })) << taken;
+      c->took(call, 1);
+    }
+    ASSERT_TRUE(who->wait_end());
+    EXPECT_EQ(who->why, "");
+    c->took(call, 1);  // what comes late is nobody's
+  }
+}
+
 TEST(HttpClient, AnswersWithoutABodyEndWithTheirHead) {
   auto c = client_with();
   for (auto [method, says] :
