@@ -43,6 +43,9 @@ class communicator {
 
   /// Wakes everyone who waits in this group, with an error. From any thread.
   virtual void abort() = 0;
+
+  /// Wipes what calls have left in memory of the group's own. Not during a call.
+  virtual void wipe() = 0;
 };
 
 }  // namespace lethe

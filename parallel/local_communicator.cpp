@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "parallel/add_tree.hpp"
 #include "parallel/word.hpp"
 
 namespace lethe {
@@ -65,28 +66,14 @@ bool fit(std::span<const extent> parts, size_t count) {
       parts, [count](extent e) { return e.offset <= count && e.count <= count - e.offset; });
 }
 
-/// The sums of [begin, end) over all ranks end in rank 0's data; nobody else touches that range.
-/// Blocks stay in the first-level cache through all levels of the tree.
-void add_tree(std::span<const offer> offers, size_t begin, size_t end) {
-  constexpr size_t block = 1024;
-  for (; begin < end; begin += block) {
-    size_t n = std::min(block, end - begin);
-    for (size_t width = 1; width < offers.size(); width *= 2)
-      for (size_t i = 0; i + width < offers.size(); i += 2 * width) {
-        float* to = reinterpret_cast<float*>(offers[i].data) + begin;
-        const float* from = reinterpret_cast<const float*>(offers[i + width].data) + begin;
-        for (size_t k = 0; k < n; ++k) to[k] += from[k];
-      }
-  }
-}
-
 void copy_floats(const offer& from, const offer& to, size_t offset, size_t count) {
   if (count != 0) std::memcpy(to.data + offset * 4, from.data + offset * 4, count * 4);
 }
 
 class local_communicator final : public communicator {
  public:
-  local_communicator(std::shared_ptr<group> g, uint32_t rank) : group_(std::move(g)), rank_(rank) {}
+  local_communicator(std::shared_ptr<group> g, uint32_t rank)
+      : group_(std::move(g)), rank_(rank), rows_(group_->size) {}
 
   uint32_t rank() const override { return rank_; }
   uint32_t size() const override { return group_->size; }
@@ -96,7 +83,7 @@ class local_communicator final : public communicator {
     auto all = meet(floats(operation::all_reduce, data));
     if (!all) return all.why();
     size_t begin = data.size() * rank_ / size(), end = data.size() * (rank_ + 1) / size();
-    add_tree(*all, begin, end);
+    add(*all, begin, end);
     for (uint32_t r = 1; r < size(); ++r) copy_floats((*all)[0], (*all)[r], begin, end - begin);
     return part();
   }
@@ -113,7 +100,7 @@ class local_communicator final : public communicator {
     auto all = meet(floats(operation::reduce_scatter, data, parts));
     if (!all) return all.why();
     extent mine = parts[rank_];
-    add_tree(*all, mine.offset, mine.offset + mine.count);
+    add(*all, mine.offset, mine.offset + mine.count);
     if (rank_ != 0) copy_floats((*all)[0], (*all)[rank_], mine.offset, mine.count);
     return part();
   }
@@ -158,10 +145,17 @@ class local_communicator final : public communicator {
   }
 
   void abort() override { group_->abort(); }
+  void wipe() override {}
 
  private:
   static offer floats(operation what, std::span<float> data, std::span<const extent> parts = {}) {
     return {what, reinterpret_cast<std::byte*>(data.data()), data.size(), parts};
+  }
+
+  /// The sums of [begin, end) over all ranks end in rank 0's data; nobody else touches that range.
+  void add(std::span<const offer> all, size_t begin, size_t end) {
+    for (uint32_t r = 0; r < size(); ++r) rows_[r] = reinterpret_cast<float*>(all[r].data);
+    add_tree(rows_, rows_[0], begin, end);
   }
 
   /// Shows what this rank brings and waits for the others'. They must fit each other.
@@ -211,6 +205,7 @@ class local_communicator final : public communicator {
 
   std::shared_ptr<group> group_;
   const uint32_t rank_;
+  std::vector<float*> rows_;
   uint32_t calls_ = 0;
 };
 

@@ -29,22 +29,23 @@ uint64_t thread_cpu_ns() {
 }  // namespace
 
 struct shard::parts {
-  parts(const model_weights& weights, const shard_config& c, communicator& tensor,
+  parts(const model_weights& weights, const shard_config& c, communicator& beside,
         communicator& between, kv_pool pages, lethe::scratch room, std::unique_ptr<team> threads)
       : config(c),
         vocab(weights.shape.vocab),
+        tensor(beside),
         world(between),
         pool(std::move(pages)),
         activations(std::move(room)),
         crew(std::move(threads)),
-        layers(weights, config, tensor, between, activations.get(), pool, *crew) {}
+        layers(weights, config, beside, between, activations.get(), pool, *crew) {}
 
   result<void> clean(const step_plan& plan);
   void wipe(const step_plan& plan, uint32_t thread);
 
   const shard_config config;
   const uint32_t vocab;
-  communicator& world;
+  communicator &tensor, &world;
   kv_pool pool;
   lethe::scratch activations;
   std::unique_ptr<team> crew;
@@ -93,7 +94,11 @@ result<void> shard::parts::clean(const step_plan& plan) {
     if (auto sent = world.flush(); !sent) return sent;
   if (!plan.wipes.empty() || plan.wipe_scratch)
     crew->run([this, &plan](uint32_t thread) { wipe(plan, thread); });
-  if (plan.wipe_scratch) activations.wiped();
+  if (plan.wipe_scratch) {
+    activations.wiped();
+    tensor.wipe();
+    world.wipe();
+  }
   for (const page_copy& c : plan.copies) {
     pool.touch(c.to);
     pool.copy(c);
