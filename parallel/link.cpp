@@ -44,10 +44,7 @@ bool link::pull() {
 
 void link::listen() {
   if (end_ != ending::none) return;
-  bool expects = wanted();
   seal_ ? pull_sealed() : pull_plain();
-  // A rank may leave when all has been said; whoever still waits for it will notice.
-  if (!expects && end_ == ending::closed && !heard_) end_ = ending::none;
   hung_up_ = true;
 }
 
@@ -119,7 +116,9 @@ size_t link::read_some(std::span<const iovec> parts) {
   ssize_t n = recvmsg(fd_.get(), &m, MSG_DONTWAIT);
   if (n > 0) return size_t(n);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
-  fail_with(ending::closed);
+  // A rank may leave when all has been said; who still waits for it then will ask again.
+  hung_up_ = true;
+  if (wanted()) fail_with(ending::closed);
   return 0;
 }
 

@@ -171,9 +171,10 @@ void mesh::leave() {
 
 /// The thread that sends what calls have left.
 void mesh::push_behind() {
+  std::vector<pollfd> writable;
+  writable.reserve(links_.size() + 1);
   for (uint32_t seen = 0; behind_.wait_past(seen, false);) {
     seen = behind_.count();
-    std::vector<pollfd> writable;
     do {
       writable.assign(1, {wakes_.get(), POLLIN, 0});
       std::lock_guard lock(mutex_);

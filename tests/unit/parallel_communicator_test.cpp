@@ -56,7 +56,7 @@ class Communicator : public ::testing::TestWithParam<implementation> {
     auto [name, gloo, spin, protected_link] = GetParam();
     if (!gloo) return make_local_group(size, spin);
     ends group;
-    for (auto& end : make_gloo_group(size, [=](uint32_t r) {
+    for (auto& end : gloo_group_of(size, [=](uint32_t r) {
            gloo_config c = gloo_rank(r, size, protected_link);
            c.spin = spin;
            return c;

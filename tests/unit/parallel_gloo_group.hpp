@@ -36,8 +36,8 @@ inline gloo_config gloo_rank(uint32_t rank, uint32_t size, bool protected_link =
 using gloo_ends = std::vector<std::unique_ptr<gloo_communicator>>;
 
 /// A group whose ranks are threads of the test, as `config_of` says for each.
-inline gloo_ends make_gloo_group(uint32_t size,
-                                 const std::function<gloo_config(uint32_t)>& config_of) {
+inline gloo_ends gloo_group_of(uint32_t size,
+                               const std::function<gloo_config(uint32_t)>& config_of) {
   memory_rank_store store;
   gloo_ends ends(size);
   std::vector<std::string> whys(size);
@@ -54,7 +54,7 @@ inline gloo_ends make_gloo_group(uint32_t size,
 }
 
 inline gloo_ends make_gloo_group(uint32_t size, bool protected_link = false) {
-  return make_gloo_group(size, [=](uint32_t r) { return gloo_rank(r, size, protected_link); });
+  return gloo_group_of(size, [=](uint32_t r) { return gloo_rank(r, size, protected_link); });
 }
 
 }  // namespace lethe::testing
