@@ -83,16 +83,13 @@ inline grid_config config_for(const std::vector<prompt>& prompts, const manner& 
           .logit_rows = tokens};
 }
 
-/// Logits of all prompts, computed together, with as many steps in flight as the grid takes.
-inline std::vector<logit_rows> run(const model_weights& weights, const std::vector<prompt>& prompts,
-                                   const manner& how) {
-  uint32_t vocab = weights.shape.vocab;
-  auto g = grid::start(weights, config_for(prompts, how));
-  if (!g) throw std::runtime_error(g.why().text);
+/// Logits of all prompts, computed together, with as many steps in flight as the ranks take.
+inline std::vector<logit_rows> run_on(step_ranks& ranks, uint32_t depth, uint32_t vocab,
+                                      const std::vector<prompt>& prompts, const manner& how) {
   auto steps = plan_all(prompts, how);
   std::vector<logit_rows> all(prompts.size());
   auto take = [&](const planned& step) {
-    if (auto done = (*g)->wait_oldest(); !done) throw std::runtime_error(done.why().text);
+    if (auto done = ranks.wait_oldest(); !done) throw std::runtime_error(done.why().text);
     for (const plan_entry& e : step.plan.entries)
       for (uint32_t i = 0; i < e.tokens; ++i) {
         auto row = step.logits.begin() + size_t{e.first_logit_row + i} * vocab;
@@ -101,11 +98,18 @@ inline std::vector<logit_rows> run(const model_weights& weights, const std::vect
   };
   size_t taken = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (i - taken == (*g)->depth()) take(*steps[taken++]);
-    (*g)->submit(steps[i]->plan, steps[i]->data(vocab));
+    if (i - taken == depth) take(*steps[taken++]);
+    ranks.submit(steps[i]->plan, steps[i]->data(vocab));
   }
   while (taken < steps.size()) take(*steps[taken++]);
   return all;
+}
+
+inline std::vector<logit_rows> run(const model_weights& weights, const std::vector<prompt>& prompts,
+                                   const manner& how) {
+  auto g = grid::start(weights, config_for(prompts, how));
+  if (!g) throw std::runtime_error(g.why().text);
+  return run_on(**g, (*g)->depth(), weights.shape.vocab, prompts, how);
 }
 
 }  // namespace lethe::testing

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "parallel/plan_bytes.hpp"
+#include "parallel/process_ranks.hpp"
+
+// What the leader of a replica of processes and its other ranks have in common.
+
+namespace lethe {
+
+/// All ranks must serve the same model in the same way: the leader says how, the others compare.
+result<void> agree(const model_weights& weights, const grid_config& config, communicator& plans);
+
+result<std::unique_ptr<shard>> make_rank(const model_weights& weights, const grid_config& config,
+                                         const rank_groups& groups, bool spin);
+
+/// One plan from the leader to all: it has written it, the others will read it.
+result<void> share(communicator& plans, plan_bytes& plan);
+
+/// The rank that holds the logits: the last stage's first.
+constexpr uint32_t logits_from(const cut& ranks) { return (ranks.pipeline - 1) * ranks.tensor; }
+
+/// Whether ranks must say that they are done with a step. Where there are logits nobody need say
+/// so: every rank's last act of the step is to send what another one's logits are made of.
+inline bool ends_unseen(const step_plan& plan) { return plan.logit_rows == 0; }
+/// Waits for those who tell this rank, from stage to stage and in the last one to its first rank.
+/// No rank so waits for more than its neighbours, and the pipeline stays full.
+result<void> hear_done(communicator& results, const cut& ranks);
+/// Tells the next, unless that is the leader.
+result<void> tell_done(communicator& results, const cut& ranks);
+
+}  // namespace lethe
