@@ -114,7 +114,9 @@ result<std::unique_ptr<gloo_communicator>> gloo_communicator::join(gloo_config c
                                     .protected_link = c.protected_link,
                                     .secret = std::move(c.secret)},
                           .timeout = c.timeout,
-                          .spin = c.spin});
+                          .spin = c.spin,
+                          .first_rank = c.first_rank,
+                          .fate = std::move(c.fate)});
   if (!over) return over.why();
   auto memory = region::map(c.size == 1 ? 0 : scratch_floats * sizeof(float), "what ranks add");
   if (!memory) return memory.why();

@@ -11,6 +11,8 @@
 
 namespace lethe {
 
+struct group_fate;
+
 struct gloo_config {
   uint64_t epoch = 0;  // of the membership; a group that died is made anew in another one
   std::string group;   // which of the epoch's groups: "world", "tensor 0"
@@ -24,6 +26,9 @@ struct gloo_config {
   std::chrono::milliseconds forming{30'000};  // until all ranks have joined
   /// Wait busily for a moment before sleeping; not with more ranks and threads than cores.
   bool spin = false;
+  uint32_t first_rank = 0;  // what errors call rank 0, where a group is a part of another
+  /// Shared by groups that end together: those that are aborted say what ended the first.
+  std::shared_ptr<group_fate> fate;
 };
 
 /// A group whose ranks are processes, of one host or of several. Gloo joins them; frames go over

@@ -15,6 +15,12 @@ owned_fd::~owned_fd() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+last_word last_word::unpack(uint64_t from) {
+  auto why = ending(from >> 56);
+  bool known = why > ending::none && why <= ending::differing;
+  return {known ? why : ending::aborted, uint32_t(from >> 32) & 0xffffff, uint32_t(from)};
+}
+
 link::link(owned_fd fd, std::optional<keys> sealed) : fd_(std::move(fd)) {
   if (sealed) seal_ = std::make_unique<seal>(*std::move(sealed));
 }
@@ -58,7 +64,7 @@ void link::close(last_word word) {
   bool whole = seal_ ? seal_->out_begin == seal_->out_end && out_done_ == 0 : out_done_ == 0;
   out_.clear();
   if (whole && !heard_ && end_ != ending::closed) {
-    out_.push({kind::last, uint64_t(word.why) << 32 | word.whose, nullptr, 0});
+    out_.push({kind::last, word.packed(), nullptr, 0});
     seal_ ? push_sealed() : push_plain();
     out_.clear();
   }
@@ -90,9 +96,7 @@ void link::hear(const head& h) {
     --acks_due_;
     return;
   }
-  auto why = ending(h.slot >> 32);
-  bool known = why > ending::none && why <= ending::differing;
-  heard_ = last_word{known ? why : ending::aborted, uint32_t(h.slot)};
+  heard_ = last_word::unpack(h.slot);
   fail_with(ending::closed);
 }
 

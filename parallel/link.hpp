@@ -17,7 +17,13 @@ enum class ending : uint8_t { none, aborted, late, closed, changed, out_of_order
 /// What of a group's end one rank tells the others.
 struct last_word {
   ending why = ending::none;
-  uint32_t whose = 0;  // the rank that it is about
+  uint32_t whose = 0;     // the rank that it is about, as all groups of the epoch count
+  uint32_t after_ms = 0;  // how long it was waited for
+
+  uint64_t packed() const {
+    return uint64_t(why) << 56 | uint64_t{whose & 0xffffff} << 32 | after_ms;
+  }
+  static last_word unpack(uint64_t from);
 };
 
 /// A descriptor with its owner.

@@ -18,6 +18,28 @@ constexpr auto spin_time = std::chrono::microseconds(100);
 // What a rank has not sent when it leaves is an acknowledgement at most.
 constexpr auto patience_at_end = std::chrono::milliseconds(100);
 
+std::string text_of(last_word word) {
+  auto text = [&](std::string_view says) {
+    return fmt::format(fmt::runtime(says), word.whose, word.after_ms);
+  };
+  switch (word.why) {
+    case ending::late:
+      return text("rank {0} did not answer within {1} ms; see whether it runs and is reached");
+    case ending::closed:
+      return text("rank {0} is gone, its connection was closed; see why it ended");
+    case ending::changed:
+      return text("a frame of rank {0} was changed on its way; see who is on the link");
+    case ending::out_of_order:
+      return text("a frame of rank {0} was lost, repeated or moved; see who is on the link");
+    case ending::differing:
+      return "ranks differ in what they call, or in lengths; the group is aborted";
+    case ending::none:
+    case ending::aborted:
+      break;
+  }
+  return text("rank {0} aborted the group");
+}
+
 }  // namespace
 
 result<std::unique_ptr<mesh>> mesh::make(config c) {
@@ -104,12 +126,12 @@ result<void> mesh::wait(uint32_t rank, deadline until, Done&& done) {
   std::lock_guard lock(mutex_);
   deadline asleep_from = clock::now() + spin_time;
   while (!why_) {
-    if (aborted_.load()) end_by({ending::aborted, this->rank()}, {});
+    if (aborted_.load()) end_aborted();
     if (why_ || done()) break;
     if (progress() || why_) continue;
     deadline now = clock::now();
     if (now >= until) {
-      end_by({ending::late, rank}, {});
+      end_by(ending::late, rank);
     } else if (!config_.spin || now >= asleep_from) {
       sleep(until);
     }
@@ -189,7 +211,7 @@ void mesh::push_behind() {
 
 result<void> mesh::alive() {
   std::lock_guard lock(mutex_);
-  if (!why_ && aborted_.load()) end_by({ending::aborted, rank()}, {});
+  if (!why_ && aborted_.load()) end_aborted();
   if (why_) return *why_;
   return {};
 }
@@ -199,22 +221,35 @@ void mesh::look(uint32_t rank, const link& l) {
   if (l.heard())
     end_by(*l.heard(), rank);
   else
-    end_by({l.end(), rank}, {});
+    end_by(l.end(), rank);
 }
 
 /// The first reason stays. Every other rank is told, in case it waits for a third.
 void mesh::end_by(last_word word, std::optional<uint32_t> said_by) {
   if (why_) return;
   std::string text = text_of(word);
-  why_ = said_by ? fail("communicator: rank {} says: {}", *said_by, text)
+  why_ = said_by ? fail("communicator: rank {} says: {}", named(*said_by), text)
                  : fail("communicator: {}", text);
   for (auto& l : links_)
     if (l) l->close(word);
+  if (!config_.fate) return;
+  std::lock_guard lock(config_.fate->mutex);
+  if (config_.fate->first.why == ending::none) config_.fate->first = word;
+}
+
+/// Where another group's end is the reason, that is what is told.
+void mesh::end_aborted() {
+  last_word word{ending::aborted, named(rank())};
+  if (config_.fate) {
+    std::lock_guard lock(config_.fate->mutex);
+    if (config_.fate->first.why != ending::none) word = config_.fate->first;
+  }
+  end_by(word, {});
 }
 
 error mesh::refuse(const char* why) {
   std::lock_guard lock(mutex_);
-  end_by({ending::differing, rank()}, {});
+  end_by(ending::differing, rank());
   return fail("communicator: {}; the group is aborted", why);
 }
 
@@ -223,29 +258,7 @@ void mesh::abort() {
   const uint64_t one = 1;
   check(write(wakes_.get(), &one, sizeof one) == ssize_t(sizeof one) || errno == EAGAIN);
   std::lock_guard lock(mutex_);  // whoever has it wakes and lets go
-  end_by({ending::aborted, rank()}, {});
-}
-
-std::string mesh::text_of(last_word word) const {
-  auto text = [&](std::string_view says) {
-    return fmt::format(fmt::runtime(says), word.whose, config_.timeout.count());
-  };
-  switch (word.why) {
-    case ending::late:
-      return text("rank {0} did not answer within {1} ms; see whether it runs and is reached");
-    case ending::closed:
-      return text("rank {0} is gone, its connection was closed; see why it ended");
-    case ending::changed:
-      return text("a frame of rank {0} was changed on its way; see who is on the link");
-    case ending::out_of_order:
-      return text("a frame of rank {0} was lost, repeated or moved; see who is on the link");
-    case ending::differing:
-      return "ranks differ in what they call, or in lengths; the group is aborted";
-    case ending::none:
-    case ending::aborted:
-      break;
-  }
-  return text("rank {0} aborted the group");
+  end_aborted();
 }
 
 }  // namespace lethe

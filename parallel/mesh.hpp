@@ -13,6 +13,12 @@
 
 namespace lethe {
 
+/// What ended the first of several groups that end together.
+struct group_fate {
+  std::mutex mutex;
+  last_word first;
+};
+
 /// A rank's links to all others, and what moves them: whoever waits for something, in its own
 /// thread, spinning for a moment and then asleep in poll. What a call leaves to be sent goes out
 /// by a thread that otherwise sleeps. One link that ends ends them all.
@@ -22,6 +28,8 @@ class mesh {
     group_terms terms;
     std::chrono::milliseconds timeout{30'000};  // of a call; 0: none
     bool spin = false;
+    uint32_t first_rank = 0;           // what texts call rank 0
+    std::shared_ptr<group_fate> fate;  // an abort says what ended another group before it
   };
   static result<std::unique_ptr<mesh>> make(config c);
   mesh(const mesh&) = delete;
@@ -72,8 +80,12 @@ class mesh {
   bool unsent() const;
   void look(uint32_t rank, const link& l);
   void end_by(last_word word, std::optional<uint32_t> said_by);
+  void end_by(ending why, uint32_t rank) {
+    end_by({why, named(rank), uint32_t(config_.timeout.count())}, {});
+  }
+  void end_aborted();
+  uint32_t named(uint32_t rank) const { return config_.first_rank + rank; }
   void push_behind();
-  std::string text_of(last_word word) const;
 
   const config config_;
   owned_fd wakes_;  // readable once the group was aborted

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "parallel/local_communicator.hpp"
+#include "parallel/mesh.hpp"
 #include "parallel/rank_step.hpp"
 #include "parallel/word.hpp"
 
@@ -14,6 +15,7 @@ result<rank_groups> join_rank_groups(const gloo_config& base, const cut& ranks, 
   if (base.size != ranks.tensor * ranks.pipeline || base.rank >= base.size)
     return fail("ranks: rank {} of {} does not fit tensor {} x pipeline {}", base.rank, base.size,
                 ranks.tensor, ranks.pipeline);
+  auto fate = std::make_shared<group_fate>();
   auto join = [&](std::string name, uint32_t rank, uint32_t size,
                   std::chrono::milliseconds timeout) -> result<std::unique_ptr<communicator>> {
     if (size == 1) return std::move(make_local_group(1, false)[0]);
@@ -26,7 +28,9 @@ result<rank_groups> join_rank_groups(const gloo_config& base, const cut& ranks, 
                                         .protected_link = base.protected_link,
                                         .timeout = timeout,
                                         .forming = base.forming,
-                                        .spin = base.spin},
+                                        .spin = base.spin,
+                                        .first_rank = base.rank - rank,
+                                        .fate = fate},
                                        store);
     if (!end) return end.why();
     return std::unique_ptr<communicator>(*std::move(end));

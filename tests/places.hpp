@@ -10,6 +10,7 @@ extern const char vectors[];    // published test data, unless LETHE_VECTORS say
 extern const char kernel_objects[];
 extern const char program[];  // lethe itself
 extern const char throwing_program[];
+extern const char rank_program[];
 extern const char disk_library[];
 
 }  // namespace lethe::places

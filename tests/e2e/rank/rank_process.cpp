@@ -1,0 +1,54 @@
+// One rank of a replica, as a process of its own. Rank 0 leads, and computes the same steps again
+// and again; the others serve.
+// rank_process RANK TENSOR PIPELINE STORE_FD TIMEOUT_MS PROTECTED MODEL
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "runtime/model/checkpoint.hpp"
+#include "runtime/model/load.hpp"
+#include "tests/e2e/rank/rank_config.hpp"
+#include "tests/e2e/rank/socket_store.hpp"
+
+namespace lethe::e2e {
+namespace {
+
+result<void> lead(const model_weights& weights, const grid_config& config, rank_groups groups) {
+  auto leader = process_ranks::start(weights, config, std::move(groups), false);
+  if (!leader) return leader.why();
+  uint32_t vocab = weights.shape.vocab;
+  auto steps = testing::plan_all(rank_prompts(vocab), rank_manner(config.ranks));
+  while (true)
+    for (auto& step : steps) {
+      (*leader)->submit(step->plan, step->data(vocab));
+      if (auto done = (*leader)->wait_oldest(); !done) return done;
+    }
+}
+
+result<void> run(char** argv, rank_store& store) {
+  auto number = [argv](int i) { return uint32_t(std::strtoul(argv[i], nullptr, 10)); };
+  const cut ranks{number(2), number(3)};
+  auto file = checkpoint::open(argv[7]);
+  if (!file) return file.why();
+  auto model = loaded_model::load(*file, {});
+  if (!model) return model.why();
+  const model_weights& weights = (*model)->weights();
+  auto groups = join_rank_groups(
+      rank_gloo(number(1), ranks, number(6) != 0, std::chrono::milliseconds(number(5))), ranks,
+      store);
+  if (!groups) return groups.why();
+  grid_config config = rank_grid(ranks);
+  if (number(1) == 0) return lead(weights, config, *std::move(groups));
+  return serve_rank(weights, config, *std::move(groups), false);
+}
+
+}  // namespace
+}  // namespace lethe::e2e
+
+int main(int argc, char** argv) {
+  if (argc != 8) return 2;
+  lethe::e2e::socket_store store(std::atoi(argv[4]));
+  auto done = lethe::e2e::run(argv, store);
+  if (!done) store.say_why(done.why().text);
+  return done ? 0 : 1;
+}
