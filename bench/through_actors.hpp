@@ -7,6 +7,7 @@
 
 #include "actors/cluster/engine_actor.hpp"
 #include "actors/cluster/scheduler.hpp"
+#include "bench/spread.hpp"
 #include "runtime/bhttp/request.hpp"
 #include "runtime/bhttp/response_reader.hpp"
 #include "runtime/crypto/random.hpp"
@@ -161,16 +162,6 @@ inline std::string alone(engine& e, const served_model& m, const std::string& pr
   std::string text(m.words.decode(r.choice(0).ids, true, r.memory()));
   r.forget();
   return text;
-}
-
-struct spread {
-  double p10 = 0, median = 0, p90 = 0;
-};
-
-inline spread spread_of(std::vector<double> v) {
-  if (v.empty()) return {};
-  std::ranges::sort(v);
-  return {v[v.size() / 10], v[v.size() / 2], v[v.size() * 9 / 10]};
 }
 
 inline std::string prompt_of(uint32_t i) {

@@ -128,8 +128,13 @@ result<void> mesh::wait(uint32_t rank, deadline until, Done&& done) {
   while (!why_) {
     if (aborted_.load()) end_aborted();
     if (why_ || done()) break;
-    if (progress() || why_) continue;
+    bool moved = progress();
+    if (why_) continue;
     deadline now = clock::now();
+    if (moved) {
+      asleep_from = now + spin_time;
+      continue;
+    }
     if (now >= until) {
       end_by(ending::late, rank);
     } else if (!config_.spin || now >= asleep_from) {

@@ -158,22 +158,20 @@ std::string any_model() {
 
 /// What befalls a rank while the leader, in a process of its own, computes step after step.
 void expect_all_end(const cut& c, uint32_t victim, int number) {
-  constexpr auto timeout = 1500ms;
+  auto timeout = number == SIGSTOP ? 1500ms : 20'000ms;
   processes p(0, c, any_model(), timeout);
-  std::this_thread::sleep_for(1s);
+  ASSERT_TRUE(p.store.get("stepping", steady::now() + 60s));
   for (auto& rank : p.all) ASSERT_EQ(rank->ended_within(1ms), -1) << rank->why();
   p.all[victim]->signal(number);
-  auto begin = steady::now();
   for (uint32_t r = 0; r < p.all.size(); ++r) {
     if (r == victim) continue;
-    // Whoever hears of it ends; a machine under load is given as long again.
-    EXPECT_EQ(p.all[r]->ended_within(2 * timeout), 1) << "rank " << r << " of " << p.all.size();
+    // After the timeout at the latest; what is longer than that is patience with the machine.
+    EXPECT_EQ(p.all[r]->ended_within(timeout + 30s), 1) << "rank " << r << " of " << p.all.size();
     std::string why = p.all[r]->why();
     EXPECT_NE(why.find(number == SIGSTOP ? "did not answer within 1500 ms" : "gone"),
               std::string::npos)
         << "rank " << r << ": " << why;
   }
-  EXPECT_LT(steady::now() - begin, 2 * timeout);
 }
 
 TEST(RankProcessFaults, EndEveryOtherRankWhenOneIsKilled) {

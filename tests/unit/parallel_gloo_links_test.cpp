@@ -27,7 +27,7 @@ joined join(gloo_config c, rank_store& store) {
   return {nullptr, done.why().text};
 }
 
-gloo_config quick(uint32_t rank, uint32_t size = 2, std::chrono::milliseconds forming = 400ms) {
+gloo_config quick(uint32_t rank, uint32_t size = 2, std::chrono::milliseconds forming = 1500ms) {
   gloo_config c = gloo_rank(rank, size);
   c.forming = forming;
   return c;
@@ -155,7 +155,7 @@ TEST(GlooGroup, RefusesAnAddressThatIsNone) {
 
 /// Rank 1 comes to rank 0 through somebody.
 struct group_with_proxy {
-  explicit group_with_proxy(bool protected_link = false, std::chrono::milliseconds timeout = 5s) {
+  explicit group_with_proxy(bool protected_link = false, std::chrono::milliseconds timeout = 30s) {
     proxy.stand_between(of_one);
     auto config = [=](uint32_t r) {
       gloo_config c = gloo_rank(r, 2, protected_link);
@@ -204,7 +204,7 @@ std::string what_rank_0_says(group_with_proxy& g, size_t floats = 2) {
     why = second.why().text;
     auto begin = std::chrono::steady_clock::now();
     EXPECT_EQ(g.ends[0]->barrier().why().text, why);
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 20s);
   });
   EXPECT_FALSE(g.ends[1]->barrier());
   return why;

@@ -13,16 +13,20 @@
 namespace lethe::e2e {
 namespace {
 
-result<void> lead(const model_weights& weights, const grid_config& config, rank_groups groups) {
+result<void> lead(const model_weights& weights, const grid_config& config, rank_groups groups,
+                  rank_store& store) {
   auto leader = process_ranks::start(weights, config, std::move(groups), false);
   if (!leader) return leader.why();
   uint32_t vocab = weights.shape.vocab;
   auto steps = testing::plan_all(rank_prompts(vocab), rank_manner(config.ranks));
-  while (true)
+  for (bool first = true;; first = false) {
     for (auto& step : steps) {
       (*leader)->submit(step->plan, step->data(vocab));
       if (auto done = (*leader)->wait_oldest(); !done) return done;
     }
+    if (!first) continue;
+    if (auto told = store.set("stepping", {}); !told) return told;
+  }
 }
 
 result<void> run(char** argv, rank_store& store) {
@@ -38,7 +42,7 @@ result<void> run(char** argv, rank_store& store) {
       store);
   if (!groups) return groups.why();
   grid_config config = rank_grid(ranks);
-  if (number(1) == 0) return lead(weights, config, *std::move(groups));
+  if (number(1) == 0) return lead(weights, config, *std::move(groups), store);
   return serve_rank(weights, config, *std::move(groups), false);
 }
 
