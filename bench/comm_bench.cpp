@@ -3,6 +3,7 @@
 // compared with the tree's first. Beside each: the same bytes exchanged by bare sockets over
 // loopback, and copied in memory, in the same run. Prints one line of JSON for each.
 // Ranks are threads here; links between processes of one host go the same way.
+// With a model, also what a decode step takes with its ranks so connected, logits compared first.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -20,6 +21,9 @@
 #include "parallel/gloo_communicator.hpp"
 #include "parallel/link.hpp"
 #include "parallel/local_communicator.hpp"
+#include "parallel/process_ranks.hpp"
+#include "runtime/model/checkpoint.hpp"
+#include "runtime/model/load.hpp"
 
 namespace lethe::bench {
 namespace {
@@ -155,8 +159,89 @@ double copy_us(size_t bytes, double seconds) {
       .median;
 }
 
+/// One sequence, a token a step.
+struct decode {
+  step_plan plan;
+  uint32_t id = 5;
+  std::vector<float> logits;
+  explicit decode(uint32_t vocab) : logits(vocab) {
+    plan.tokens = plan.logit_rows = 1;
+    plan.entries = {{.tokens = 1, .page_count = 4, .logit_rows = 1}};
+    plan.pages = {0, 1, 2, 3};
+  }
+  void next(step_ranks& ranks) {
+    ranks.submit(plan, {.token_ids = &id, .logits = logits.data(), .caller_waits = true});
+    check(bool(ranks.wait_oldest()));
+    plan.entries[0].position = (plan.entries[0].position + 1) % 64;
+    id = (id * 7 + 3) % uint32_t(logits.size());
+  }
+};
+
+/// Microseconds of a step; `same` compares the logits of the first ones.
+spread decode_us(step_ranks& ranks, uint32_t vocab, double seconds,
+                 std::vector<std::vector<float>>& same) {
+  decode d(vocab);
+  bool first = same.empty();
+  for (size_t i = 0; i < 8; ++i) {
+    d.next(ranks);
+    if (first) same.push_back(d.logits);
+    check(same[i] == d.logits);
+  }
+  return spread_of(measure(1, seconds, [&](uint32_t) { d.next(ranks); }));
+}
+
+rank_groups groups_of(uint32_t rank, const grid_config& c, const std::string& over, rank_store& s) {
+  auto joined = join_rank_groups({.epoch = 1,
+                                  .group = "bench",
+                                  .rank = rank,
+                                  .size = c.ranks.tensor * c.ranks.pipeline,
+                                  .secret = key_bytes(32),
+                                  .protected_link = over == "gloo",
+                                  .spin = true},
+                                 c.ranks, s);
+  check(bool(joined));
+  return *std::move(joined);
+}
+
+void report_decode(const std::string& over, uint32_t tensor, const spread& t) {
+  fmt::print(
+      "{{\"what\":\"decode_step\",\"over\":\"{}\",\"tensor\":{},\"us\":{:.1f},\"us_p10\":{:.1f},"
+      "\"us_p90\":{:.1f}}}\n",
+      over, tensor, t.median, t.p10, t.p90);
+}
+
+int run_model(const std::string& path, const settings& s) {
+  auto file = checkpoint::open(path);
+  if (!file) return fmt::print(stderr, "{}\n", file.why().text), 1;
+  auto model = loaded_model::load(*file, {});
+  if (!model) return fmt::print(stderr, "{}\n", model.why().text), 1;
+  const model_weights& w = (*model)->weights();
+  std::vector<std::vector<float>> same;
+  for (uint32_t tensor : {1u, 2u}) {
+    grid_config c{.ranks = {tensor, 1}, .row = &best_cpu_row(), .pages = 4, .step_tokens = 4};
+    auto g = grid::start(w, c);
+    check(bool(g));
+    report_decode("local", tensor, decode_us(**g, w.shape.vocab, s.seconds * 5, same));
+  }
+  for (std::string over : {"gloo", "gloo sealed"}) {
+    grid_config c{.ranks = {2, 1}, .row = &best_cpu_row(), .pages = 4, .step_tokens = 4};
+    memory_rank_store store;
+    std::thread other([&] {
+      stay_on_core(1);
+      check(bool(serve_rank(w, c, groups_of(1, c, over, store), true)));
+    });
+    {
+      auto leads = process_ranks::start(w, c, groups_of(0, c, over, store), true);
+      check(bool(leads));
+      report_decode(over, 2, decode_us(**leads, w.shape.vocab, s.seconds * 5, same));
+    }
+    other.join();
+  }
+  return 0;
+}
+
 int run(const settings& s) {
-  for (size_t bytes = 4; bytes <= size_t{4} << 20; bytes *= bytes < 4096 ? 32 : 8) {
+  for (size_t bytes = 4; bytes <= size_t{4} << 20; bytes *= 16) {
     double socket = socket_us(bytes, s.seconds), copy = copy_us(bytes, s.seconds / 3);
     for (std::string over : {"local", "gloo", "gloo sealed"}) {
       ends group = make_group(over, s);
@@ -184,10 +269,13 @@ int main(int argc, char** argv) {
                "comm_bench"};
   lethe::bench::settings s;
   bool asleep = false;
+  std::string model;
+  app.add_option("MODEL", model, "folder or GGUF file: its decode steps, too");
   app.add_option("--ranks", s.ranks)->check(CLI::Range(2u, 8u));
   app.add_flag("--asleep", asleep, "ranks wait without spinning");
   app.add_option("--seconds", s.seconds, "for each number")->check(CLI::Range(0.05, 10.0));
   CLI11_PARSE(app, argc, argv);
   s.spin = !asleep;
-  return lethe::bench::run(s);
+  if (int failed = lethe::bench::run(s)) return failed;
+  return model.empty() ? 0 : lethe::bench::run_model(model, s);
 }

@@ -132,6 +132,7 @@ result<std::unique_ptr<gloo_communicator>> gloo_communicator::join(gloo_config c
   } catch (const std::exception& e) {
     return fail("communicator: Gloo: {}", e.what());
   }
+  (*over)->formed();
   return std::unique_ptr<gloo_communicator>(
       new gloo_communicator(std::make_unique<parts>(*std::move(over), *std::move(memory))));
 }

@@ -42,8 +42,9 @@ class mesh {
   std::chrono::milliseconds patience() const {
     return config_.timeout.count() != 0 ? config_.timeout : std::chrono::milliseconds(30'000);
   }
-  /// While the group forms.
+  /// While the group forms; afterwards nobody needs the secret.
   void add(uint32_t rank, lane on, link made);
+  void formed() { config_.terms.secret.clear(); }
   bool has(uint32_t rank, lane on) const { return bool(slot(rank, on)); }
 
   /// What is posted on a dead group is forgotten.
@@ -87,7 +88,7 @@ class mesh {
   uint32_t named(uint32_t rank) const { return config_.first_rank + rank; }
   void push_behind();
 
-  const config config_;
+  config config_;
   owned_fd wakes_;  // readable once the group was aborted
   std::atomic<bool> aborted_ = false;
   std::mutex mutex_;
