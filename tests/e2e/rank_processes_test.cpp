@@ -213,10 +213,20 @@ TEST(RankProcessFaults, EndIdleRanksWhenTheLeaderIsKilled) {
   EXPECT_NE(kill(family[1], 0), 0);
 }
 
-/// Eight numbers back to back, wherever.
+/// Numbers back to back, wherever.
 template <class T>
-audit::needle needle_of(const std::vector<T>& values, size_t at) {
-  return {"numbers", std::string(reinterpret_cast<const char*>(&values[at]), 8 * sizeof(T))};
+audit::needle needle_of(const std::vector<T>& values, size_t at, size_t count) {
+  return {"numbers", std::string(reinterpret_cast<const char*>(&values[at]), count * sizeof(T))};
+}
+
+size_t traces_of(const std::vector<audit::needle>& needles, const processes& others) {
+  std::vector<pid_t> all;
+  for (const auto& other : others.all) all.push_back(other->pid());
+  audit::needle_finder finder(needles);
+  audit::memory_search search(finder);
+  search.stopped_processes(all);
+  EXPECT_GT(search.looked().bytes, 1'000'000u);
+  return search.traces().size();
 }
 
 TEST(RankProcessMemory, HoldsNothingOfAStepOnceItIsWiped) {
@@ -229,20 +239,12 @@ TEST(RankProcessMemory, HoldsNothingOfAStepOnceItIsWiped) {
     auto prompts = rank_prompts(m.vocab());
     auto logits = testing::run(m.weights(), prompts, {});
     led r(m, path, c);
-    std::vector<pid_t> others;
-    for (auto& other : r.others.all) others.push_back(other->pid());
-    std::vector<audit::needle> needles{needle_of(prompts[0], 20)};
-    // Half of a row of logits is what a tensor rank computes of it.
+    // Of the last step: the ids that each rank was told, and the logits. Half of a row of them is
+    // what a tensor rank computes.
+    std::vector<audit::needle> ids{needle_of(prompts[0], 27, 6)}, rows;
     for (size_t at : {size_t{8}, logits[0][30].size() / 2 + 8, logits[0][30].size() - 16})
-      needles.push_back(needle_of(logits[0][30], at));
-    audit::needle_finder finder(needles);
-    auto found = [&] {
-      audit::memory_search search(finder);
-      search.stopped_processes(others);
-      EXPECT_GT(search.looked().bytes, 1'000'000u);
-      return search.traces().size();
-    };
-    EXPECT_EQ(found(), 0u);
+      rows.push_back(needle_of(logits[0][30], at, 8));
+    EXPECT_EQ(traces_of(rows, r.others), 0u);
     manner how = rank_manner(c);
     auto steps = testing::plan_all(prompts, how);
     auto step = [&](const step_plan& plan, const step_data& data) {
@@ -251,12 +253,13 @@ TEST(RankProcessMemory, HoldsNothingOfAStepOnceItIsWiped) {
     };
     for (auto& s : steps) step(s->plan, s->data(m.vocab()));
     // The control: until its sequences end, ranks hold what they computed last.
-    EXPECT_GT(found(), 0u) << c.tensor << " x " << c.pipeline;
+    EXPECT_GT(traces_of(rows, r.others), 0u) << c.tensor << " x " << c.pipeline;
+    EXPECT_EQ(traces_of(ids, r.others), 0u) << c.tensor << " x " << c.pipeline;
     step_plan end;
     for (uint32_t i = 0; i < rank_grid(c).pages; ++i) end.wipes.push_back(i);
     end.wipe_scratch = true;
     step(end, {});
-    EXPECT_EQ(found(), 0u) << c.tensor << " x " << c.pipeline;
+    EXPECT_EQ(traces_of(rows, r.others), 0u) << c.tensor << " x " << c.pipeline;
   }
 }
 

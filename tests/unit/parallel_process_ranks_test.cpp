@@ -201,6 +201,28 @@ TEST_P(ProcessRanks, WipesOnEveryRankBetweenStepsWithoutHarm) {
                                s->logits.begin() + (e.first_logit_row + i) * 53));
 }
 
+TEST(ProcessRanksOverGloo, WipeWhatOthersSentThemWhenAPlanSaysSo) {
+  random_model m(small_shape(), {});
+  auto prompts = some_prompts();
+  manner how{.ranks = {2, 2}};
+  auto groups = gloo_groups(how.ranks, false);
+  std::vector<const gloo_communicator*> tensors;
+  for (auto& g : groups) tensors.push_back(dynamic_cast<gloo_communicator*>(g.tensor.get()));
+  replica r(m.weights, config_for(prompts, how), std::move(groups));
+  auto zeroes = [&] {
+    return std::ranges::count_if(tensors, [](const gloo_communicator* c) {
+      return std::ranges::all_of(c->scratch(), [](std::byte b) { return b == std::byte{0}; });
+    });
+  };
+  run_on(*r.leader, 2, 53, prompts, how);
+  EXPECT_EQ(zeroes(), 0);
+  step_plan end;
+  end.wipe_scratch = true;
+  r.leader->submit(end, {});
+  ASSERT_TRUE(r.leader->wait_oldest());
+  EXPECT_EQ(zeroes(), 4);
+}
+
 TEST_P(ProcessRanks, EndsEveryRankWhenAPlanIsRefused) {
   random_model m(small_shape(), {});
   auto prompts = some_prompts();
