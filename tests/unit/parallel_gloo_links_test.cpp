@@ -313,6 +313,24 @@ TEST(GlooLink, SaysThatALinkWasCut) {
   }
 }
 
+/// As a pulled cable is: nothing comes, and nothing says so.
+TEST(GlooLink, EndsBothSidesOfASilentLink) {
+  group_with_proxy g(false, 500ms);
+  g.proxy.change = [](link_proxy::listener&, blob& said) { said.clear(); };
+  std::string whys[2];
+  on_all(2, [&](uint32_t r) {
+    std::vector<float> x(100'000);
+    auto done = g.ends[r]->all_reduce(x);
+    ASSERT_FALSE(done);
+    whys[r] = done.why().text;
+  });
+  // Once one has given up, the other may see its end of the connection closed.
+  EXPECT_TRUE(says(whys[0], "rank 1 did not answer within 500 ms") ||
+              says(whys[1], "rank 0 did not answer within 500 ms"))
+      << whys[0] << "\n"
+      << whys[1];
+}
+
 TEST(GlooLink, NamesARankThatIsLateInEveryCall) {
   std::vector<float> x(4);
   auto bytes = std::as_writable_bytes(std::span(x));
