@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   lethe::add_tap(app, exit_code);
   lethe::add_audit(app, exit_code);
   lethe::add_engine_process(app, exit_code);
+  lethe::add_rank_process(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -15,6 +15,8 @@ class step_ranks {
   /// Waits for the oldest step in flight. An error is final: no step in flight is read or written
   /// any more.
   virtual result<void> wait_oldest() = 0;
+  /// Why they can't execute any more, where that shows between steps. From any thread.
+  virtual result<void> health() const { return {}; }
 };
 
 }  // namespace lethe

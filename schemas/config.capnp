@@ -61,7 +61,7 @@ struct Engines {
   threads @3 :UInt16 $most(256) $help("cores of one rank; 0: the host's cores, shared out evenly");
   placement @4 :Placement = packed $help("packed fills a host before the next; spread goes round; exact takes ranks as listed");
   ranks @5 :List(Text) $elements(4096) $public $help("for exact: HOST or HOST:DEVICE of every rank, engine by engine, stage by stage");
-  processes @6 :Processes = shared $help("shared: one process a host; separate: each engine its own");
+  processes @6 :Processes = shared $help("shared: one process a host; separate: each engine its own; ranks: each rank its own, too");
 }
 
 enum Placement {
@@ -73,6 +73,7 @@ enum Placement {
 enum Processes {
   shared @0;
   separate @1;
+  ranks @2;
 }
 
 struct Batching {
@@ -109,6 +110,7 @@ struct Health {
   restartMaxMs @3 :UInt32 = 10000 $least(1) $most(3600000) $help("longest wait between restarts");
   restarts @4 :UInt16 = 5 $most(1000) $help("failures within ten minutes before an engine is parked");
   drainMs @5 :UInt32 = 30000 $most(3600000) $help("for running requests to finish when an engine leaves");
+  rankMs @6 :UInt32 = 30000 $least(100) $most(3600000) $help("for what a rank in another process computes in a step; longer, and its engine begins anew");
 }
 
 struct Scaling {

@@ -263,6 +263,20 @@ struct StartEngine {
   spec @0 :EngineSpec;
 }
 
+# rank -> the process of its engine, over a socket that only the two have: where are the others?
+struct RankAsk {
+  key @0 :Text $public;
+  union {
+    set @1 :Data $public;  # addresses, each once
+    getMs @2 :UInt32;      # it waits so long at most
+  }
+}
+
+struct RankAnswer {
+  value @0 :Data $public;
+  why @1 :Text $public;  # there is none; empty: there is
+}
+
 # directory -> supervisor: end it now; what it ran is lost
 struct KillEngine {
   slot @0 :UInt16;

@@ -70,14 +70,15 @@ result<void> embedded_cluster::start_all() {
       "gateway.toml",
       fmt::format(
           "name = \"audited\"\nprofile = \"{}\"\n[model]\npath = \"{}\"\nname = "
-          "\"{}\"\n[engines]\ncount = {}\n"
-          "processes = \"separate\"\n[batching]\nrunning = 4\nkv_memory = \"32 "
+          "\"{}\"\n[engines]\ncount = {}\ntensor = {}\n"
+          "processes = \"{}\"\n[batching]\nrunning = 4\nkv_memory = \"32 "
           "MiB\"\n[health]\nlost_after_ms = 60000\n[shape]\n"
           "mode = \"{}\"\n[gateway]\nlisten = \"127.0.0.1:0\"\nfolder = \"gateway\"\n"
           "issuer = \"{}\"\nissuer_secret = \"gateway.secret\"\ntoken_batch = {}\nepoch_s = {}\n"
           "grace_s = {}\n",
           settings_.profile, fs::absolute(settings_.model).string(), model_name, settings_.engines,
-          settings_.shape, *issuer, batch, settings_.epoch_s, settings_.grace_s));
+          settings_.ranks, settings_.ranks > 1 ? "ranks" : "separate", settings_.shape, *issuer,
+          batch, settings_.epoch_s, settings_.grace_s));
   if (!gateway) return gateway.why();
   gateway_file_ = *gateway;
   if (auto up = start_part(gateway_, gateway_file_); !up) return up.why();

@@ -17,6 +17,7 @@ struct embedded_settings {
   std::filesystem::path model;
   std::string profile = "strict", shape = "size_tick";
   unsigned engines = 1;
+  unsigned ranks = 1;  // of each engine; more are processes
   unsigned epoch_s = 600, grace_s = 60;  // of rosters
 };
 
@@ -49,7 +50,7 @@ class embedded_cluster {
   result<std::string> relay() const;
   /// Roster and keys, as its clients see them now.
   result<std::shared_ptr<const cluster_state>> state();
-  /// Of the cluster, and of the engines alone.
+  /// Of the cluster, and of the engines alone; ranks that are processes come behind them.
   std::vector<pid_t> processes() const;
   std::vector<pid_t> engines() const;
   /// What it has written lies below.

@@ -116,17 +116,16 @@ bool serves_again(searched_cluster& on) {
   return false;
 }
 
-/// An engine's process is killed in the middle of an answer. Its own memory goes with it.
-ending killed(searched_cluster& on) {
-  ending e{.what = "engine killed mid-answer", .times = 1};
-  const auto engines = on.cluster().engines();
+/// Processes are killed in the middle of an answer. Their own memory goes with them.
+ending killed(searched_cluster& on, const char* what, const std::vector<pid_t>& victims) {
+  ending e{.what = what, .times = 1};
   bool done = false;
   auto s = on.cluster().ask(on.words().endless(), "/v1/chat/completions", [&] {
     if (!std::exchange(done, true))
-      for (pid_t p : engines) ::kill(p, SIGKILL);
+      for (pid_t p : victims) ::kill(p, SIGKILL);
     return true;
   });
-  if (!done || engines.empty()) e.wrong = "no answer began";
+  if (!done || victims.empty()) e.wrong = "no answer began";
   if (s.proof) e.wrong = "the answer was whole";
   e.left = on.search_soon();
   if (!on.cluster().is_whole(std::chrono::seconds(60))) e.wrong = "it isn't whole again";
@@ -194,6 +193,20 @@ result<void> thrown(const no_trace_settings& s, std::vector<ending>& all) {
   auto on = begun(settings);
   if (!on) return on.why();
   for (const char* actor : {"request", "engine"}) all.push_back(broken(*on, actor));
+  return {};
+}
+
+/// In a cluster whose engine's ranks are two processes.
+result<void> apart(const no_trace_settings& s, std::vector<ending>& all) {
+  auto settings = s.cluster;
+  settings.ranks = 2;
+  auto on = begun(settings);
+  if (!on) return on.why();
+  auto answered = on->words().answered();
+  answered.resize(2);
+  all.push_back(asked(*on, "answered by ranks that are processes", answered, is_answered));
+  const pid_t rank = on->cluster().engines().back();
+  all.push_back(killed(*on, "one of them killed mid-answer", {rank}));
   return {};
 }
 
@@ -270,11 +283,13 @@ result<finding> measure_no_trace(const no_trace_settings& s) {
   s.progress("searching after a client that left");
   all.push_back(leaving(*on));
   s.progress("searching after an engine was killed");
-  all.push_back(killed(*on));
+  all.push_back(killed(*on, "engine killed mid-answer", on->cluster().engines()));
   s.progress("searching after a crowd");
   all.push_back(crowded(*on));
   s.progress("searching after a drain");
   all.push_back(drained(*on));
+  s.progress("searching ranks that are processes");
+  if (auto more = apart(s, all); !more) return more.why();
   s.progress("searching after an actor threw");
   if (auto more = thrown(s, all); !more) return more.why();
   auto f = made(*on, all);

@@ -24,6 +24,7 @@ void add_proxy(CLI::App& app, int& exit_code);
 void add_tap(CLI::App& app, int& exit_code);
 void add_audit(CLI::App& app, int& exit_code);
 void add_engine_process(CLI::App& app, int& exit_code);
+void add_rank_process(CLI::App& app, int& exit_code);
 
 /// Prints one line to standard error; what a command returns when it could not do its work.
 int refuse(const std::string& why);

@@ -2,6 +2,7 @@
 
 #include "actors/cli/commands.hpp"
 #include "actors/cluster/process_house.hpp"
+#include "actors/cluster/rank_house.hpp"
 
 namespace lethe {
 
@@ -35,6 +36,14 @@ void add_engine_process(CLI::App& app, int& exit_code) {
     if (at) at->leader = *leader;
     exit_code = at ? run_engine_process(*at, *tls) : refuse("--directory must be ADDRESS:PORT");
   });
+}
+
+/// What an engine's process starts, where each rank is one.
+void add_rank_process(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("rank-process", "")->group("");
+  auto rank = std::make_shared<uint32_t>(0);
+  command->add_option("RANK", *rank)->required();
+  command->callback([=, &exit_code] { exit_code = run_rank_process(*rank); });
 }
 
 }  // namespace lethe

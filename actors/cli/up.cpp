@@ -258,7 +258,7 @@ int serve(const checked_config& checked, const std::string& host, detached_start
   if (!node) return refuse(node.why().text);
   // Who starts engines' processes must be able to; it holds no content, they close themselves.
   auto new_programs =
-      config.getEngines().getProcesses() == schema::Processes::SEPARATE && !checked.is_service()
+      config.getEngines().getProcesses() != schema::Processes::SHARED && !checked.is_service()
           ? new_code::allowed
           : new_code::refused;
   watcher watch(**node, host, waits, view, [&] {

@@ -92,7 +92,7 @@ result<void> cluster_node::begin(const checked_config& config, const std::string
   auto hosts = config.layout.hosts;
   place_ = uint32_t(std::ranges::find(hosts, host, &placed_host::name) - hosts.begin());
   leads_ = config.layout.hosts.front().name == host;
-  separate_ = c.getEngines().getProcesses() == schema::Processes::SEPARATE;
+  separate_ = c.getEngines().getProcesses() != schema::Processes::SHARED;
   trace_ = std::make_unique<tracer>(trace_config_of(c.getTrace()));
   if (auto ok = begin_network(config); !ok) return ok.why();
   if (leads_) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/cluster/rank_house.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/config/check_policy.hpp"
 #include "runtime/config/shape_of.hpp"
@@ -11,6 +12,29 @@
 namespace lethe {
 
 namespace {
+
+trace_mode mode_of(schema::TraceMode m) {
+  switch (m) {
+    case schema::TraceMode::OFF:
+      return trace_mode::off;
+    case schema::TraceMode::ALL:
+      return trace_mode::all;
+    case schema::TraceMode::ALLOWED:
+      break;
+  }
+  return trace_mode::allowed;
+}
+
+/// The ranks that an engine wants as processes, if its file says so.
+ranks_maker maker_of(schema::EngineSpec::Reader spec, const loaded_model& model) {
+  if (spec.getEngines().getProcesses() != schema::Processes::RANKS) return {};
+  auto order = pack<schema::StartEngine>({}, [&](auto b) { b.setSpec(spec); });
+  return [order = std::move(order), &model](const grid_config& config) {
+    return start_ranks(order, model, config);
+  };
+}
+
+}  // namespace
 
 engine_config config_of(schema::EngineSpec::Reader spec) {
   auto b = spec.getBatching();
@@ -30,20 +54,6 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
           .keeps_prefixes = spec.getProfile() == schema::Profile::LAB &&
                             wants(spec.getOptimizations(), "prefix-cache")};
 }
-
-trace_mode mode_of(schema::TraceMode m) {
-  switch (m) {
-    case schema::TraceMode::OFF:
-      return trace_mode::off;
-    case schema::TraceMode::ALL:
-      return trace_mode::all;
-    case schema::TraceMode::ALLOWED:
-      break;
-  }
-  return trace_mode::allowed;
-}
-
-}  // namespace
 
 hash32 program_digest() {
   auto file = mapped_file::open("/proc/self/exe");
@@ -67,7 +77,8 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec,
                        .quantize = m.getQuantize(),
                        .progress = progress});
   if (!opened) return opened.why();
-  auto serving = engine::start((*opened)->weights->weights(), config_of(spec));
+  const auto& weights = *(*opened)->weights;
+  auto serving = engine::start(weights.weights(), config_of(spec), maker_of(spec, weights));
   if (!serving) return serving.why();
   return opened_engine{*std::move(opened), *std::move(serving)};
 }

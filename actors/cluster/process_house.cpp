@@ -1,8 +1,5 @@
 #include "actors/cluster/process_house.hpp"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,103 +7,21 @@
 #include <csignal>
 #include <cstring>
 
+#include "actors/cluster/child_process.hpp"
 #include "actors/cluster/open_engine.hpp"
 #include "actors/cluster/tls_peers.hpp"
 #include "runtime/hardening/harden.hpp"
 #include "runtime/telemetry/telemetry_log.hpp"
 
-extern char** environ;
-
 namespace lethe {
 
 namespace {
-
-// Descriptors of a child: its order, in whose place it leaves its last words, and a pipe that ends
-// when its parent does.
-constexpr int order_fd = 3, life_fd = 4;
-
-/// A descriptor that children don't inherit by themselves.
-class held_fd {
- public:
-  explicit held_fd(int fd) : fd_(fd) {}
-  ~held_fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  held_fd(const held_fd&) = delete;
-  held_fd& operator=(const held_fd&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-int frame_in_memory(const std::vector<std::byte>& frame) {
-  int fd = ::memfd_create("order", MFD_CLOEXEC);
-  if (fd < 0) return fd;
-  if (::write(fd, frame.data(), frame.size()) != ssize_t(frame.size()) ||
-      ::lseek(fd, 0, SEEK_SET) != 0) {
-    ::close(fd);
-    return -1;
-  }
-  return fd;
-}
-
-/// Held by this process for all its life and inherited by nobody: its other end, which children
-/// have, ends with us.
-int life_pipe() {
-  static const int read_end = [] {
-    int both[2];
-    return ::pipe2(both, O_CLOEXEC) == 0 ? both[0] : -1;
-  }();
-  return read_end;
-}
-
-constexpr size_t last_words_max = 4096;
-constexpr std::string_view last_words_mark = "last words: ";
-
-/// Why this process, a child, ends. Its parent reads it however the network fares.
-void leave_last_words(const std::string& why) {
-  std::string text = std::string(last_words_mark) + why;
-  text.resize(std::min(text.size(), last_words_max));
-  if (::ftruncate(order_fd, 0) == 0) (void)!::pwrite(order_fd, text.data(), text.size(), 0);
-}
-
-/// Empty if there are none: the order is still there.
-std::string last_words(int order) {
-  std::string text(last_words_max, '\0');
-  ssize_t got = ::pread(order, text.data(), text.size(), 0);
-  text.resize(size_t(std::max<ssize_t>(got, 0)));
-  return text.starts_with(last_words_mark) ? text.substr(last_words_mark.size()) : "";
-}
 
 std::string how_it_ended(const siginfo_t& info, const std::string& words) {
   if (info.si_code == CLD_EXITED)
     return words.empty() ? fmt::format("its process ended with status {}", info.si_status) : words;
   return fmt::format("its process was ended by signal {} ({})", info.si_status,
                      ::strsignal(info.si_status));
-}
-
-result<int> spawn_child(const std::vector<std::string>& words, int order) {
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_adddup2(&files, order, order_fd);
-  posix_spawn_file_actions_adddup2(&files, life_pipe(), life_fd);
-  posix_spawnattr_t how;
-  posix_spawnattr_init(&how);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&how, &none);
-  posix_spawnattr_setpgroup(&how, 0);  // the terminal's Ctrl-C is for the parent
-  posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  std::vector<char*> argv;
-  for (const auto& w : words) argv.push_back(const_cast<char*>(w.c_str()));
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  int failed = ::posix_spawn(&pid, "/proc/self/exe", &files, &how, argv.data(), environ);
-  posix_spawnattr_destroy(&how);
-  posix_spawn_file_actions_destroy(&files);
-  if (failed) return fail("an engine's process cannot be started: {}", std::strerror(failed));
-  return pid;
 }
 
 }  // namespace
@@ -130,10 +45,10 @@ void process_house::join_waiters() {
 
 result<void> process_house::start(const wire<schema::StartEngine>& order, uint16_t id,
                                   directory_actor, ended then) {
-  auto memory = std::make_shared<const held_fd>(frame_in_memory(order.frame));
-  if (memory->get() < 0 || life_pipe() < 0)
-    return fail("an engine's process cannot be started: {}", std::strerror(errno));
-  auto pid = spawn_child({"lethe", "engine-process", "--directory",
+  auto held = order_in_memory(order.frame);
+  if (!held) return held.why();
+  auto memory = std::make_shared<const held_fd>(*std::move(held));
+  auto pid = start_child({"lethe", "engine-process", "--directory",
                           fmt::format("{}:{}", directory_.address, directory_.port), "--leader",
                           directory_.leader, "--certificate", tls_.certificate.string(), "--key",
                           tls_.key.string(), "--authority", tls_.authority.string()},
@@ -171,24 +86,6 @@ void process_house::kill(uint16_t id) {
 
 namespace {
 
-result<wire<schema::StartEngine>> read_order() {
-  wire<schema::StartEngine> order;
-  order.frame.resize(frame_bytes_max<schema::StartEngine>);
-  ssize_t got = ::read(order_fd, order.frame.data(), order.frame.size());
-  if (got <= 0) return fail("there is no order; `lethe up` starts engines, not people");
-  order.frame.resize(size_t(got));
-  return order;
-}
-
-void end_with_parent() {
-  std::thread([] {
-    char nothing;
-    while (::read(life_fd, &nothing, 1) < 0 && errno == EINTR) {
-    }
-    ::_exit(0);
-  }).detach();
-}
-
 /// Everything is loaded; its parent says what can't be locked.
 result<void> close_engine() {
   lock_heaps();
@@ -204,15 +101,16 @@ int refuse_to_run(const std::string& why) {
 }  // namespace
 
 int run_engine_process(const directory_address& at, const node_tls& tls) {
-  auto order = read_order();
-  if (!order) return refuse_to_run(order.why().text);
+  const wire<schema::StartEngine> order{.frame = read_order(frame_bytes_max<schema::StartEngine>)};
+  if (order.frame.empty())
+    return refuse_to_run("there is no order; `lethe up` starts engines, not people");
   end_with_parent();
   allow_peers({at.leader});
   // The supervisor that started this process misses the directory in time, and ends it.
   node_options options{.tls = tls};
   tracer_config records;
   bool hardens = true;
-  auto read = unpack(*order, [&](schema::StartEngine::Reader r) {
+  auto read = unpack(order, [&](schema::StartEngine::Reader r) {
     hardens = r.getSpec().getProfile() != schema::Profile::LAB;
     options.heartbeat_ms = r.getSpec().getHealth().getHeartbeatMs();
     records = trace_config_of(r.getSpec().getTrace());
@@ -230,7 +128,7 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
     ::_exit(
         refuse_to_run(rendered(telemetry_event(schema::Event::NOT_JOINED, directory.fault), {})));
   auto opener = std::make_shared<engine_opener>();
-  auto setup = setup_of(*order, opener, &trace);
+  auto setup = setup_of(order, opener, &trace);
   setup.open = [open = std::move(setup.open), hardens](load_progress progress) {
     auto opened = open(std::move(progress));
     if (opened && hardens)

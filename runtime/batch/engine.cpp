@@ -44,9 +44,12 @@ class threaded_engine final : public engine {
   void cancel(request& r) override { loop_->box.put({.kind = letter::what::cancel, .id = r.id()}); }
   engine_numbers numbers() const override { return loop_->board.numbers(); }
   const engine_config& config() const override { return config_; }
-  const grid& ranks() const override { return static_cast<const grid&>(loop_->ranks()); }
+  const grid& ranks() const override { return dynamic_cast<const grid&>(loop_->ranks()); }
   bytes_view step_bytes() const override { return loop_->buffers().bytes(); }
-  result<void> health() const override { return loop_->board.health(); }
+  result<void> health() const override {
+    auto steps = loop_->board.health();
+    return steps ? loop_->ranks().health() : steps;
+  }
 
  private:
   engine_config config_;
@@ -99,26 +102,41 @@ result<uint32_t> pages_of(const engine_config& c, const model_shape& shape) {
   return uint32_t(std::min<uint64_t>(pages, UINT32_MAX / 2));
 }
 
-}  // namespace
-
-result<std::unique_ptr<engine>> engine::start(const model_weights& weights,
-                                              const engine_config& asked) {
-  if (auto ok = check_config(asked, weights.shape); !ok) return ok.why();
-  engine_config c = with_defaults(asked, weights.shape);
-  auto pages = pages_of(c, weights.shape);
-  if (!pages) return pages.why();
-  grid_config g{.ranks = c.ranks,
-                .row = c.row,
-                .threads = c.threads,
-                .kv = c.kv,
-                .page_tokens = c.page_tokens,
-                .pages = *pages,
-                .step_tokens = c.step_tokens,
-                .logit_rows = std::max(c.running, 64u),
-                .timed = c.watch != nullptr};
+result<std::unique_ptr<step_ranks>> threads_for(const model_weights& weights,
+                                                const grid_config& g) {
   auto ranks = grid::start(weights, g);
   if (!ranks) return ranks.why();
-  uint32_t depth = (*ranks)->depth();
+  return std::unique_ptr<step_ranks>(*std::move(ranks));
+}
+
+}  // namespace
+
+result<grid_config> engine::ranks_for(const model_shape& shape, const engine_config& asked) {
+  if (auto ok = check_config(asked, shape); !ok) return ok.why();
+  engine_config c = with_defaults(asked, shape);
+  auto pages = pages_of(c, shape);
+  if (!pages) return pages.why();
+  return grid_config{.ranks = c.ranks,
+                     .row = c.row,
+                     .threads = c.threads,
+                     .kv = c.kv,
+                     .page_tokens = c.page_tokens,
+                     .pages = *pages,
+                     .step_tokens = c.step_tokens,
+                     .logit_rows = std::max(c.running, 64u),
+                     .timed = c.watch != nullptr};
+}
+
+result<std::unique_ptr<engine>> engine::start(const model_weights& weights,
+                                              const engine_config& asked,
+                                              const ranks_maker& make_ranks) {
+  auto wanted = ranks_for(weights.shape, asked);
+  if (!wanted) return wanted.why();
+  const grid_config& g = *wanted;
+  engine_config c = with_defaults(asked, weights.shape);
+  auto ranks = make_ranks ? make_ranks(g) : threads_for(weights, g);
+  if (!ranks) return ranks.why();
+  const uint32_t depth = c.ranks.pipeline;  // a step in each stage
   planner_config plan{.pages = g.pages,
                       .page_tokens = g.page_tokens,
                       .step_tokens = g.step_tokens,

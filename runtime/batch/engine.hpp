@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "parallel/grid.hpp"
@@ -44,11 +45,16 @@ struct engine_numbers {
   uint64_t pages_wiped = 0;
 };
 
-/// Serves requests on a grid: one thread plans, hands steps to the ranks, samples.
+/// Makes what executes steps, of the form that an engine wants; by default threads of this process.
+using ranks_maker = std::function<result<std::unique_ptr<step_ranks>>(const grid_config&)>;
+
+/// Serves requests on ranks: one thread plans, hands steps to them, samples.
 class engine {
  public:
-  static result<std::unique_ptr<engine>> start(const model_weights& weights,
-                                               const engine_config& c);
+  static result<std::unique_ptr<engine>> start(const model_weights& weights, const engine_config& c,
+                                               const ranks_maker& make_ranks = {});
+  /// The ranks that such an engine wants: the same in each of its processes.
+  static result<grid_config> ranks_for(const model_shape& shape, const engine_config& c);
   /// Cancels what is left, waits until everything is wiped.
   virtual ~engine() = default;
 
@@ -63,7 +69,8 @@ class engine {
 
   virtual engine_numbers numbers() const = 0;
   virtual const engine_config& config() const = 0;  // with defaults filled in
-  /// For tests and the audit: the ranks, and the host's token ids and logits of steps.
+  /// For tests and the audit: the ranks, if they are threads, and the host's token ids and logits
+  /// of steps.
   virtual const grid& ranks() const = 0;
   virtual bytes_view step_bytes() const = 0;
   /// Why the engine is dead, or nothing: then every request ends as failed.

@@ -49,4 +49,14 @@ result<std::unique_ptr<loaded_model>> loaded_model::load(const checkpoint& from,
       new sealed_model(from.shape(), *std::move(layout), *std::move(memory)));
 }
 
+result<std::unique_ptr<loaded_model>> loaded_model::attach(const checkpoint& from,
+                                                           const load_options& options, int memfd) {
+  auto layout = plan_layout(from.tensors(), options.quantize);
+  if (!layout) return layout.why();
+  auto memory = sealed_memory::attach(memfd, layout->bytes);
+  if (!memory) return memory.why();
+  return std::unique_ptr<loaded_model>(
+      new sealed_model(from.shape(), *std::move(layout), *std::move(memory)));
+}
+
 }  // namespace lethe

@@ -23,6 +23,10 @@ struct load_options {
 class loaded_model {
  public:
   static result<std::unique_ptr<loaded_model>> load(const checkpoint& from, const load_options&);
+  /// The same model as another process of this host has loaded it: `memfd` is its, by another
+  /// descriptor, which is ours from here on. No bytes are read or copied.
+  static result<std::unique_ptr<loaded_model>> attach(const checkpoint& from, const load_options&,
+                                                      int memfd);
   virtual ~loaded_model() = default;
 
   virtual const model_weights& weights() const = 0;

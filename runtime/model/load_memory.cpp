@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,22 @@ result<sealed_memory> sealed_memory::make(uint64_t bytes) {
   if (!at) return at.why();
   made.at_ = *at;
   made.bytes_ = bytes;
+  return made;
+}
+
+result<sealed_memory> sealed_memory::attach(int fd, uint64_t bytes) {
+  sealed_memory made;
+  made.fd_ = fd;
+  made.bytes_ = bytes;
+  made.sealed_ = true;
+  struct stat file {};
+  constexpr int needed = F_SEAL_WRITE | F_SEAL_SHRINK;
+  if (fstat(fd, &file) != 0 || uint64_t(file.st_size) != bytes ||
+      (fcntl(fd, F_GET_SEALS) & needed) != needed)
+    return fail("weights: descriptor {} is no sealed memory of {} bytes", fd, bytes);
+  auto at = map(fd, bytes, PROT_READ);
+  if (!at) return at.why();
+  made.at_ = *at;
   return made;
 }
 

@@ -16,6 +16,8 @@ namespace lethe {
 class sealed_memory {
  public:
   static result<sealed_memory> make(uint64_t bytes);
+  /// What another process has sealed; `fd` is ours from here on.
+  static result<sealed_memory> attach(int fd, uint64_t bytes);
   sealed_memory(sealed_memory&& o) noexcept;
   sealed_memory& operator=(sealed_memory&& o) noexcept;
   ~sealed_memory();

@@ -21,18 +21,34 @@ std::vector<uint32_t> tool_mark_ids(tool_format format, const tokenizer& words) 
   return ids;
 }
 
+namespace {
+
+result<load_options> options_for(const std::string& quantize) {
+  load_options options;
+  if (quantize.empty()) return options;
+  auto type = dtype_named(quantize);
+  if (!type) return type.why();
+  options.quantize = *type;
+  return options;
+}
+
+}  // namespace
+
 result<std::unique_ptr<loaded_model>> load_weights(
     const checkpoint& model, const std::string& quantize, uint32_t threads,
     std::function<void(uint64_t, uint64_t)> progress) {
-  load_options options{
-      .threads = threads ? threads : std::max(1u, std::thread::hardware_concurrency()),
-      .progress = std::move(progress)};
-  if (!quantize.empty()) {
-    auto type = dtype_named(quantize);
-    if (!type) return type.why();
-    options.quantize = *type;
-  }
-  return loaded_model::load(model, options);
+  auto options = options_for(quantize);
+  if (!options) return options.why();
+  options->threads = threads ? threads : std::max(1u, std::thread::hardware_concurrency());
+  options->progress = std::move(progress);
+  return loaded_model::load(model, *options);
+}
+
+result<std::unique_ptr<loaded_model>> attach_weights(const checkpoint& model,
+                                                     const std::string& quantize, int memfd) {
+  auto options = options_for(quantize);
+  if (!options) return options.why();
+  return loaded_model::attach(model, *options, memfd);
 }
 
 sampling with_defaults(const sampling_wishes& w, const generation_defaults& d) {

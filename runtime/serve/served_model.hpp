@@ -47,6 +47,10 @@ result<std::unique_ptr<loaded_model>> load_weights(
     const checkpoint& model, const std::string& quantize, uint32_t threads,
     std::function<void(uint64_t, uint64_t)> progress);
 
+/// The same weights where another process of this host has them.
+result<std::unique_ptr<loaded_model>> attach_weights(const checkpoint& model,
+                                                     const std::string& quantize, int memfd);
+
 /// What a request leaves open, as the model's publisher samples from it.
 sampling with_defaults(const sampling_wishes& wishes, const generation_defaults& defaults);
 

@@ -26,5 +26,10 @@ inline constexpr size_t frame_bytes_max<schema::Loads> = 2 * 256 * 72 + 4096;
 // Of each engine a node of 24 bytes, its key of 72 and its model's name, at most a file's name.
 template <>
 inline constexpr size_t frame_bytes_max<schema::Publish> = 256 * 512;
+// Addresses of as many ranks as there may be.
+template <>
+inline constexpr size_t frame_bytes_max<schema::RankAsk> = size_t{68} << 10;
+template <>
+inline constexpr size_t frame_bytes_max<schema::RankAnswer> = size_t{68} << 10;
 
 }  // namespace lethe

@@ -1,0 +1,128 @@
+// Engines whose ranks are processes: they say what one process says, and of one that is killed, or
+// stops, nobody hears but the engine's own requests.
+#include <gtest/gtest.h>
+
+#include "runtime/audit/memory_scan.hpp"
+#include "tests/e2e/load.hpp"
+#include "tests/places.hpp"
+
+namespace lethe {
+namespace {
+
+std::string ranks_config(const std::string& engines, const std::string& more = {}) {
+  return "name = \"ranks\"\nprofile = \"lab\"\n[model]\nname = \"tiny\"\npath = \"" +
+         std::string(places::source) +
+         "/models/ember\"\n[listen]\napi = \"127.0.0.1:0\"\n[batching]\nkv_memory = \"16 MiB\"\n" +
+         "[engines]\nthreads = 1\n" + engines + more;
+}
+
+/// Processes of the cluster that were started as that.
+std::vector<pid_t> processes_of(const running_cluster& c, const std::string& command) {
+  std::vector<pid_t> all;
+  for (pid_t p : audit::family_of(c.pid))
+    if (read_file("/proc/" + std::to_string(p) + "/cmdline").find(command) != std::string::npos)
+      all.push_back(p);
+  return all;
+}
+std::vector<pid_t> ranks_of(const running_cluster& c) { return processes_of(c, "rank-process"); }
+
+template <class Is>
+bool becomes(Is&& is, double seconds = 30) {
+  auto until = test_clock::now() + std::chrono::duration<double>(seconds);
+  while (!is()) {
+    if (test_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
+/// Or nobody has asked yet how it ended.
+bool is_gone(pid_t p) {
+  auto stat = read_file("/proc/" + std::to_string(p) + "/stat");
+  return stat.empty() || stat.substr(stat.rfind(')')).starts_with(") Z");
+}
+
+/// What is said in greedy words and in drawn ones, with the logits' traces in it.
+std::vector<std::string> said_by(const running_cluster& c) {
+  std::vector<std::string> all;
+  for (std::string how : {R"("temperature":0)", R"("temperature":1,"seed":7)"}) {
+    auto said = http_ask(
+        c.port("api"), "/v1/completions",
+        R"({"model":"tiny","prompt":"A dog is a","max_tokens":40,"logprobs":3,)" + how + "}");
+    EXPECT_EQ(said.status, 200) << said.body;
+    // Not the id, nor the time.
+    all.push_back(said.body.substr(said.body.find("\"choices\"")));
+  }
+  return all;
+}
+
+TEST(Ranks, AsProcessesSayWhatOneProcessSays) {
+  std::vector<std::string> expected;
+  {
+    running_cluster c(ranks_config(""));
+    ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+    expected = said_by(c);
+  }
+  for (auto [tensor, pipeline] : {std::pair(2, 1), {1, 2}, {2, 2}, {4, 1}}) {
+    SCOPED_TRACE(std::to_string(tensor) + " x " + std::to_string(pipeline));
+    running_cluster c(ranks_config("processes = \"ranks\"\ntensor = " + std::to_string(tensor) +
+                                   "\npipeline = " + std::to_string(pipeline) + "\n"));
+    ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+    EXPECT_EQ(ranks_of(c).size(), size_t(tensor * pipeline - 1)) << "the engine's own is one";
+    EXPECT_EQ(said_by(c), expected);
+    auto ranks = ranks_of(c);
+    EXPECT_EQ(run_lethe({"down", "--cluster", c.file}).exit_code, 0);
+    EXPECT_EQ(c.wait(), 0) << c.errors();
+    for (pid_t p : ranks) EXPECT_TRUE(becomes([p] { return is_gone(p); }));
+  }
+}
+
+/// Of two engines of two ranks each, one loses a rank under load.
+class LostRank : public testing::TestWithParam<int> {};
+
+TEST_P(LostRank, EndsItsEngineWhichBeginsAnewAndTheOtherServesOn) {
+  running_cluster c(ranks_config("count = 2\ntensor = 2\nprocesses = \"ranks\"\n",
+                                 "[health]\nrank_ms = 1000\nrestart_ms = 100\n"));
+  ASSERT_TRUE(c.tells("ready: 2 of 2")) << c.errors();
+  ASSERT_EQ(ranks_of(c).size(), 2u);
+  load clients(c.port("api"), 4, 60);
+  ASSERT_TRUE(becomes([&] { return clients.seen.whole > 20; }));
+  const pid_t lost = ranks_of(c).at(0);
+  const auto engines = processes_of(c, "engine-process");
+  ::kill(lost, GetParam());
+  EXPECT_TRUE(becomes([&] {
+    auto now = processes_of(c, "engine-process");
+    return now.size() == 2 && now != engines && ranks_of(c).size() == 2;
+  })) << c.errors();
+  EXPECT_TRUE(becomes([&] { return is_gone(lost); })) << "a stopped one is killed, too";
+  EXPECT_TRUE(becomes([&] {
+    return run_lethe({"status", "--cluster", c.file}).out.find("2 of 2") != std::string::npos;
+  })) << c.errors();
+  const uint64_t before = clients.seen.whole;
+  EXPECT_TRUE(becomes([&] { return clients.seen.whole > before + 20; }));
+  clients.end();
+  EXPECT_EQ(clients.seen.cut + clients.seen.other, 0u);
+  EXPECT_NE(c.errors().find("rank"), std::string::npos) << c.errors();
+  EXPECT_EQ(run_lethe({"down", "--cluster", c.file}).exit_code, 0);
+  EXPECT_EQ(c.wait(), 0) << c.errors();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, LostRank, testing::Values(SIGKILL, SIGSTOP));
+
+TEST(Ranks, StatusSaysWhichOneWasLost) {
+  running_cluster c(
+      ranks_config("tensor = 2\nprocesses = \"ranks\"\n", "[health]\nrestarts = 0\n"));
+  ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+  ::kill(ranks_of(c).at(0), SIGKILL);
+  EXPECT_TRUE(c.tells("parked")) << c.errors();
+  auto status = run_lethe({"status", "--cluster", c.file}).out;
+  EXPECT_NE(status.find("rank 1"), std::string::npos) << status;
+}
+
+TEST(Ranks, AreNoCommandForPeople) {
+  auto said = run_lethe({"rank-process", "1"});
+  EXPECT_EQ(said.exit_code, 1);
+}
+
+}  // namespace
+}  // namespace lethe
