@@ -17,7 +17,7 @@ struct embedded_settings {
   std::filesystem::path model;
   std::string profile = "strict", shape = "size_tick";
   unsigned engines = 1;
-  unsigned ranks = 1;  // of each engine; more are processes
+  unsigned ranks = 1;                    // of each engine; more are processes
   unsigned epoch_s = 600, grace_s = 60;  // of rosters
 };
 

@@ -259,6 +259,25 @@ TEST(Load, SealsItsMemory) {
   munmap(other, made->bytes());
 }
 
+TEST(Load, AttachesToWhatAnotherProcessHasLoaded) {
+  NEEDS_VECTORS();
+  auto file = hf("llama-tiny");
+  auto made = loaded(hf("llama-tiny"), {dtype::q8_0, 1, {}});
+  auto other = loaded_model::attach(file, {dtype::q8_0, 1, {}}, ::dup(made->memfd()));
+  ASSERT_TRUE(other) << other.why().text;
+  auto ours = matrices_of(made->weights()), theirs = matrices_of((*other)->weights());
+  for (size_t i = 0; i < ours.size(); ++i) {
+    const matrix& m = ours[i].m;
+    EXPECT_EQ(std::memcmp(m.panels, theirs[i].m.panels, matrix_bytes(m.type, m.rows, m.cols)), 0)
+        << ours[i].name;
+  }
+  // Of another layout, or still to be changed by whoever has it.
+  EXPECT_FALSE(loaded_model::attach(file, {}, ::dup(made->memfd())));
+  const int open = ::memfd_create("weights", MFD_ALLOW_SEALING);
+  ASSERT_EQ(::ftruncate(open, off_t(made->bytes())), 0);
+  EXPECT_FALSE(loaded_model::attach(file, {dtype::q8_0, 1, {}}, open));
+}
+
 TEST(Load, ReportsProgressUpToTheEnd) {
   NEEDS_VECTORS();
   uint64_t last = 0, all = 0;
