@@ -151,8 +151,7 @@ class watcher {
   void run(const sigset_t& signals) {
     if (!node_.leads()) up({});  // its engines come when it has found the leader
     while (!node_.ended() && !node_.broken()) {
-      // What comes up is looked at often; what is up costs less.
-      timespec pause{.tv_sec = 0, .tv_nsec = up_ ? 250'000'000 : 50'000'000};
+      timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
       if (sigtimedwait(&signals, nullptr, &pause) > 0) leave();
       if (auto stands = node_.standing(); stands != stood_) view_.say(*(stood_ = stands));
       auto answer = node_.ask(ask_status(), std::chrono::seconds(1));

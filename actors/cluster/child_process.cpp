@@ -100,7 +100,7 @@ void end_with_parent() {
     char nothing;
     while (::read(life_fd, &nothing, 1) < 0 && errno == EINTR) {
     }
-    ::_exit(0);
+    ::_exit(1);
   }).detach();
 }
 

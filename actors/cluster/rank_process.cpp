@@ -63,9 +63,9 @@ int run_rank_process(uint32_t rank) {
   // A stopped one would not notice that its parent has ended.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const wire<schema::StartEngine> order{.frame = read_order(frame_bytes_max<schema::StartEngine>)};
-  end_with_parent();
   result<void> done = fail("there is no order; engines start ranks, not people");
   if (!order.frame.empty()) {
+    end_with_parent();
     auto read =
         unpack(order, [&](schema::StartEngine::Reader r) { done = serve(rank, r.getSpec()); });
     if (!read) done = read;
