@@ -84,8 +84,8 @@ std::vector<std::string> canary::refused() const {
           body(fmt::format(R"(,"stop":"\ud800{}")", cat_))};
 }
 
-std::string canary::endless(unsigned seed) const {
-  return body(fmt::format(R"(,"stream":true,"ignore_eos":true,"max_tokens":900,"seed":{})", seed));
+std::string canary::endless() const {
+  return body(R"(,"stream":true,"ignore_eos":true,"max_tokens":900)");
 }
 
 }  // namespace lethe::audit

@@ -20,8 +20,8 @@ class canary {
   std::vector<std::string> answered() const;
   /// Refused, early or late.
   std::vector<std::string> refused() const;
-  /// Takes long enough to be interrupted. Another body for each seed.
-  std::string endless(unsigned seed = 0) const;
+  /// Takes long enough to be interrupted.
+  std::string endless() const;
 
  private:
   std::string dog_, cat_, long_, prompt_;

@@ -16,7 +16,7 @@ namespace {
 
 /// What is not wiped is soon written over by something else, now and then.
 constexpr size_t control_rounds = 3;
-constexpr unsigned rank_losses_max = 8;
+constexpr std::chrono::milliseconds rank_stopped{500};
 
 /// A cluster that is searched after each request.
 class searched_cluster {
@@ -117,20 +117,36 @@ bool serves_again(searched_cluster& on) {
   return false;
 }
 
-/// Processes are killed in the middle of an answer. Their own memory goes with them.
-ending killed(searched_cluster& on, const char* what, const std::vector<pid_t>& victims,
-              unsigned seed = 0) {
-  ending e{.what = what, .times = 1};
+/// An engine's process is killed in the middle of an answer. Its own memory goes with it.
+ending killed(searched_cluster& on) {
+  ending e{.what = "engine killed mid-answer", .times = 1};
+  const auto engines = on.cluster().engines();
   bool done = false;
-  auto s = on.cluster().ask(on.words().endless(seed), "/v1/chat/completions", [&] {
+  auto s = on.cluster().ask(on.words().endless(), "/v1/chat/completions", [&] {
     if (!std::exchange(done, true))
-      for (pid_t p : victims) ::kill(p, SIGKILL);
+      for (pid_t p : engines) ::kill(p, SIGKILL);
     return true;
   });
-  if (!done || victims.empty()) e.wrong = "no answer began";
+  if (!done || engines.empty()) e.wrong = "no answer began";
   if (s.proof) e.wrong = "the answer was whole";
   e.left = on.search_soon();
   if (!on.cluster().is_whole(std::chrono::seconds(60))) e.wrong = "it isn't whole again";
+  if (!serves_again(on)) e.wrong = "it doesn't serve again";
+  return e;
+}
+
+/// A rank's process is killed while the others wait for it, so that no answer is computed before.
+ending rank_lost(searched_cluster& on) {
+  ending e{.what = "one of them killed mid-answer", .times = 1};
+  const pid_t rank = on.cluster().engines().back();
+  ::kill(rank, SIGSTOP);
+  std::jthread later([rank] {
+    std::this_thread::sleep_for(rank_stopped);
+    ::kill(rank, SIGKILL);
+  });
+  if (on.cluster().ask(on.words().endless()).proof) e.wrong = "the answer was whole";
+  later.join();
+  e.left = on.search_soon();
   if (!serves_again(on)) e.wrong = "it doesn't serve again";
   return e;
 }
@@ -207,11 +223,7 @@ result<void> apart(const no_trace_settings& s, std::vector<ending>& all) {
   auto answered = on->words().answered();
   answered.resize(2);
   all.push_back(asked(*on, "answered by ranks that are processes", answered, is_answered));
-  // An answer that was all computed when its first piece came is said to its end.
-  ending lost{.wrong = "nothing was asked"};
-  for (unsigned i = 0; i < rank_losses_max && !lost.wrong.empty() && lost.left.empty(); ++i)
-    lost = killed(*on, "one of them killed mid-answer", {on->cluster().engines().back()}, i);
-  all.push_back(std::move(lost));
+  all.push_back(rank_lost(*on));
   return {};
 }
 
@@ -288,7 +300,7 @@ result<finding> measure_no_trace(const no_trace_settings& s) {
   s.progress("searching after a client that left");
   all.push_back(leaving(*on));
   s.progress("searching after an engine was killed");
-  all.push_back(killed(*on, "engine killed mid-answer", on->cluster().engines()));
+  all.push_back(killed(*on));
   s.progress("searching after a crowd");
   all.push_back(crowded(*on));
   s.progress("searching after a drain");
