@@ -229,6 +229,13 @@ size_t traces_of(const std::vector<audit::needle>& needles, const processes& oth
   return search.traces().size();
 }
 
+/// The leader has its logits before every rank has wiped what it was told of the step.
+bool are_soon_gone(const std::vector<audit::needle>& needles, const processes& others) {
+  for (auto until = steady::now() + 30s; steady::now() < until;)
+    if (traces_of(needles, others) == 0) return true;
+  return false;
+}
+
 TEST(RankProcessMemory, HoldsNothingOfAStepOnceItIsWiped) {
 #ifdef LETHE_SANITIZED
   GTEST_SKIP() << "a sanitizer keeps what was freed";
@@ -254,7 +261,7 @@ TEST(RankProcessMemory, HoldsNothingOfAStepOnceItIsWiped) {
     for (auto& s : steps) step(s->plan, s->data(m.vocab()));
     // The control: until its sequences end, ranks hold what they computed last.
     EXPECT_GT(traces_of(rows, r.others), 0u) << c.tensor << " x " << c.pipeline;
-    EXPECT_EQ(traces_of(ids, r.others), 0u) << c.tensor << " x " << c.pipeline;
+    EXPECT_TRUE(are_soon_gone(ids, r.others)) << c.tensor << " x " << c.pipeline;
     step_plan end;
     for (uint32_t i = 0; i < rank_grid(c).pages; ++i) end.wipes.push_back(i);
     end.wipe_scratch = true;
