@@ -28,9 +28,11 @@ std::string talk(uint16_t port, const std::string& bytes) {
   int fd = connect_to(port);
   if (fd < 0) return all;
   (void)!::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  ::shutdown(fd, SHUT_WR);
   char part[4096];
   pollfd p{.fd = fd, .events = POLLIN, .revents = 0};
+  // Who seems to have left is not answered; who says nothing more, and is waited for, ends here.
+  ::poll(&p, 1, 300);
+  ::shutdown(fd, SHUT_WR);
   while (::poll(&p, 1, 20'000) == 1) {
     ssize_t n = ::recv(fd, part, sizeof part, 0);
     if (n <= 0) break;
@@ -222,7 +224,7 @@ TEST_F(SaysNothing, OfWhatNobodyCanRead) {
       answered += !said.empty();
       look_at(said, std::string("an answer of the ") + role + " to " + bytes.substr(0, 60), found);
     }
-  EXPECT_GT(answered, 50u);
+  EXPECT_GT(answered, 500u);
   EXPECT_TRUE(found.empty()) << text_of(found);
   EXPECT_EQ(ask("Hello").exit_code, 0) << "it serves on";
   found = told({&*issuer_, &*relay_, &*gateway_, &witness});
