@@ -3,12 +3,12 @@
 #include <sched.h>
 
 #include <deque>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
 #include "parallel/local_communicator.hpp"
 #include "parallel/word.hpp"
+#include "runtime/base/first_error.hpp"
 
 namespace lethe {
 namespace {
@@ -20,7 +20,9 @@ uint32_t cores_here() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-shard_config config_of(const grid_config& c, const shard_part& part, bool spin) {
+}  // namespace
+
+shard_config rank_config(const grid_config& c, const shard_part& part, bool spin) {
   return {.part = part,
           .row = c.row,
           .threads = c.threads,
@@ -32,8 +34,6 @@ shard_config config_of(const grid_config& c, const shard_part& part, bool spin) 
           .logit_rows = c.logit_rows,
           .timed = c.timed};
 }
-
-}  // namespace
 
 struct grid::parts {
   struct step {
@@ -68,8 +68,7 @@ struct grid::parts {
   uint64_t steps_submitted = 0, steps_waited = 0;  // by the driver
   uint64_t steps_lent = 0;                         // of these, computed on its thread
   bool lent = false;                               // the step in flight will be
-  std::mutex why_mutex;
-  std::optional<error> why;
+  first_error why;
 };
 
 result<std::unique_ptr<grid>> grid::start(const model_weights& weights, const grid_config& config) {
@@ -87,7 +86,7 @@ result<void> grid::parts::make_ranks(const model_weights& weights) {
   for (uint32_t stage = 0; stage < c.pipeline; ++stage) {
     tensors.push_back(make_local_group(c.tensor, spin));
     for (uint32_t rank = 0; rank < c.tensor; ++rank) {
-      shard_config mine = config_of(config, part_for(weights.shape, c, stage, rank), spin);
+      shard_config mine = rank_config(config, part_for(weights.shape, c, stage, rank), spin);
       auto made = shard::make(weights, mine, *tensors[stage][rank], *world[shards.size()]);
       if (!made) return made.why();
       shards.push_back(*std::move(made));
@@ -128,10 +127,7 @@ bool grid::parts::compute_lent() {
 
 /// The first to fail names the reason; the others only notice that their group is gone.
 void grid::parts::fail_with(error reason) {
-  {
-    std::lock_guard lock(why_mutex);
-    if (!why) why = std::move(reason);
-  }
+  why.set(std::move(reason));
   abort();
 }
 
@@ -174,9 +170,8 @@ result<void> grid::wait_oldest() {
     return {};
   }
   p.stop();
-  std::lock_guard lock(p.why_mutex);
-  if (!p.why) p.why = fail("grid: aborted");
-  return *p.why;
+  p.why.set(fail("grid: aborted"));
+  return p.why.get();
 }
 
 void grid::abort() { parts_->fail_with(fail("grid: aborted")); }

@@ -19,6 +19,9 @@ struct grid_config {
   bool timed = false;
 };
 
+/// What one of its ranks is made of. `spin`: its threads may wait busily.
+shard_config rank_config(const grid_config& c, const shard_part& part, bool spin);
+
 /// A replica inside one process: tensor x pipeline ranks, a thread (and its team) each, that take
 /// steps from a ring and tell through a word when they are done. One thread drives it.
 class grid final : public step_ranks {

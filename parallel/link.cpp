@@ -11,10 +11,6 @@
 
 namespace lethe {
 
-owned_fd::~owned_fd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 last_word last_word::unpack(uint64_t from) {
   auto why = ending(from >> 56);
   bool known = why > ending::none && why <= ending::differing;

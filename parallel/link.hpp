@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "parallel/link_hello.hpp"
+#include "runtime/base/owned_fd.hpp"
 #include "runtime/crypto/aead.hpp"
 
 struct iovec;
@@ -24,19 +25,6 @@ struct last_word {
     return uint64_t(why) << 56 | uint64_t{whose & 0xffffff} << 32 | after_ms;
   }
   static last_word unpack(uint64_t from);
-};
-
-/// A descriptor with its owner.
-class owned_fd {
- public:
-  explicit owned_fd(int fd = -1) : fd_(fd) {}
-  owned_fd(owned_fd&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
-  owned_fd& operator=(owned_fd o) noexcept { return std::swap(fd_, o.fd_), *this; }
-  ~owned_fd();
-  int get() const { return fd_; }
-
- private:
-  int fd_;
 };
 
 /// One connection to another rank. Sends and receives what was posted, in order, as far as the

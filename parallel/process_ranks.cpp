@@ -1,6 +1,5 @@
 #include "parallel/process_ranks.hpp"
 
-#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -8,6 +7,7 @@
 #include "parallel/mesh.hpp"
 #include "parallel/rank_step.hpp"
 #include "parallel/word.hpp"
+#include "runtime/base/first_error.hpp"
 
 namespace lethe {
 
@@ -79,8 +79,7 @@ struct process_ranks::parts {
   word submitted, finished;
   uint64_t steps_submitted = 0, steps_waited = 0, steps_lent = 0;  // by the driver
   bool lent = false;
-  std::mutex why_mutex;
-  std::optional<error> why;
+  first_error why;
 };
 
 result<std::unique_ptr<process_ranks>> process_ranks::start(const model_weights& weights,
@@ -167,17 +166,13 @@ result<void> process_ranks::wait_oldest() {
     p.fail_with(all.why());
   }
   p.stop();
-  std::lock_guard lock(p.why_mutex);
-  if (!p.why) p.why = fail("ranks: aborted");
-  return *p.why;
+  p.why.set(fail("ranks: aborted"));
+  return p.why.get();
 }
 
 /// The first to fail names the reason.
 void process_ranks::parts::fail_with(error reason) {
-  {
-    std::lock_guard lock(why_mutex);
-    if (!why) why = std::move(reason);
-  }
+  why.set(std::move(reason));
   abort();
 }
 

@@ -140,16 +140,7 @@ result<std::unique_ptr<shard>> make_rank(const model_weights& weights, const gri
                                          const rank_groups& groups, bool spin) {
   uint32_t stage = groups.rank() / c.ranks.tensor, tensor_rank = groups.rank() % c.ranks.tensor;
   return shard::make(weights,
-                     {.part = part_for(weights.shape, c.ranks, stage, tensor_rank),
-                      .row = c.row,
-                      .threads = c.threads,
-                      .spin = spin,
-                      .kv = c.kv,
-                      .page_tokens = c.page_tokens,
-                      .pages = c.pages,
-                      .step_tokens = c.step_tokens,
-                      .logit_rows = c.logit_rows,
-                      .timed = c.timed},
+                     rank_config(c, part_for(weights.shape, c.ranks, stage, tensor_rank), spin),
                      *groups.tensor, *groups.world);
 }
 

@@ -5,8 +5,6 @@
 
 #include <thread>
 
-#include "runtime/audit/memory_scan.hpp"
-
 namespace lethe::audit {
 
 namespace fs = std::filesystem;
@@ -153,6 +151,22 @@ std::vector<pid_t> embedded_cluster::processes() const {
     if ((*part)->is_running())
       for (pid_t p : family_of((*part)->pid())) all.push_back(p);
   return all;
+}
+
+memory_search embedded_cluster::search(const needle_finder& finder,
+                                       const std::vector<fs::path>& folders) const {
+  memory_search found(finder);
+  found.stopped_processes(processes(), folders);
+  return found;
+}
+
+std::vector<trace_of> soon_left(const std::function<std::vector<trace_of>()>& search) {
+  auto left = search();
+  for (int i = 0; i < 100 && !left.empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    left = search();
+  }
+  return left;
 }
 
 std::vector<pid_t> embedded_cluster::engines() const {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "actors/audit/child.hpp"
+#include "runtime/audit/memory_scan.hpp"
 #include "runtime/base/temporary_folder.hpp"
 #include "runtime/client/private_client.hpp"
 
@@ -55,6 +56,10 @@ class embedded_cluster {
   std::vector<pid_t> engines() const;
   /// What it has written lies below.
   const std::filesystem::path& folder() const { return folder_.path(); }
+  /// All of its processes, none of which runs meanwhile, and what is in those folders.
+  memory_search search(const needle_finder& finder,
+                       const std::vector<std::filesystem::path>& folders) const;
+  memory_search search(const needle_finder& finder) const { return search(finder, {folder()}); }
   /// Waits until all engines are ready.
   bool is_whole(std::chrono::seconds patience) const;
   /// Tells gateway and engines to end when they have answered, and waits until they have.
@@ -78,5 +83,8 @@ class embedded_cluster {
   std::string gateway_file_;
   std::unique_ptr<private_client> client_;
 };
+
+/// Searches until there is nothing, within bounds, for what a cluster has yet to hear of.
+std::vector<trace_of> soon_left(const std::function<std::vector<trace_of>()>& search);
 
 }  // namespace lethe::audit

@@ -6,7 +6,6 @@
 #include <set>
 #include <thread>
 
-#include "runtime/audit/memory_scan.hpp"
 #include "runtime/serve/served_model.hpp"
 
 namespace lethe::audit {
@@ -102,18 +101,12 @@ result<windows> computed(const std::filesystem::path& model) {
   return all;
 }
 
-std::vector<trace_of> search(const embedded_cluster& on, const needle_finder& finder) {
-  memory_search found(finder);
-  found.stopped_processes(on.processes(), {on.folder()});
-  return found.traces();
-}
-
 /// In the middle of an answer whose client then goes.
 std::vector<trace_of> search_within(embedded_cluster& on, const needle_finder& finder, int seed) {
   std::vector<trace_of> within;
   on.ask(body(fmt::format(R"(,"stream":true,"max_tokens":900,"seed":{})", seed)),
          "/v1/chat/completions", [&] {
-           within = search(on, finder);
+           within = on.search(finder).traces();
            return false;
          });
   return within;
@@ -122,9 +115,7 @@ std::vector<trace_of> search_within(embedded_cluster& on, const needle_finder& f
 /// What is there before anything was asked is no trace: tables of positions, constants.
 void drop_known(const embedded_cluster& on, windows& all) {
   const needle_finder finder(all.needles());
-  memory_search found(finder);
-  found.stopped_processes(on.processes());
-  for (const auto& n : found.needles_found()) all.drop(n);
+  for (const auto& n : on.search(finder, {}).needles_found()) all.drop(n);
 }
 
 std::string text_of(const std::vector<trace_of>& left, size_t needles) {
@@ -148,10 +139,12 @@ result<finding> measure_no_activations(const no_trace_settings& s) {
   const needle_finder finder(all->needles());
   s.progress("searching for it after an answer");
   auto whole = (*on)->ask(body(R"(,"stream":true,"max_tokens":120)"));
-  auto left = search(**on, finder);
+  auto left = (*on)->search(finder).traces();
   finding f{.promise = "S",
             .attacks = "A2 A3",
-            .what = "nothing computed of a request is left",
+            .what = s.cluster.ranks > 1
+                        ? "nothing computed of a request is left in ranks that are processes"
+                        : "nothing computed of a request is left",
             .measured = text_of(left, finder.count()),
             .bound = "0 traces",
             .said = left.empty() ? verdict::held : verdict::broken,

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <set>
 
-#include "runtime/audit/memory_scan.hpp"
 #include "runtime/crypto/key_bytes.hpp"
 
 namespace lethe::audit {
@@ -68,8 +67,7 @@ result<looked_for> one_call(const embedded_cluster& on, const std::string& telle
     if (known.insert(key).second) fresh.push_back({"16 bytes of a key", key});
   if (fresh.size() < 8) return fail("the client told {} keys", fresh.size());
   const needle_finder finder(std::move(fresh));
-  memory_search found(finder);
-  found.stopped_processes(on.processes(), {on.folder() / "gateway", on.folder() / "issuer"});
+  const auto found = on.search(finder, {on.folder() / "gateway", on.folder() / "issuer"});
   return looked_for{finder.count(), found.traces()};
 }
 

@@ -8,7 +8,7 @@
 
 #include <thread>
 
-#include "runtime/audit/memory_scan.hpp"
+#include "runtime/base/owned_fd.hpp"
 #include "runtime/crypto/dhkem.hpp"
 
 namespace lethe::audit {
@@ -23,9 +23,8 @@ constexpr int takes_max = 5;
 /// Bytes of another process, as many as can be read.
 std::string read_of(pid_t pid, uint64_t at, size_t bytes) {
   std::string read(bytes, '\0');
-  const int fd = ::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDONLY | O_CLOEXEC);
-  const ssize_t got = ::pread(fd, read.data(), bytes, off_t(at));
-  ::close(fd);
+  const owned_fd fd(::open(fmt::format("/proc/{}/mem", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  const ssize_t got = ::pread(fd.get(), read.data(), bytes, off_t(at));
   read.resize(got > 0 ? size_t(got) : 0);
   return read;
 }
@@ -69,12 +68,6 @@ bool outlive(embedded_cluster& on, uint32_t epoch) {
   return false;
 }
 
-std::vector<trace_of> search(const embedded_cluster& on, const needle_finder& finder) {
-  memory_search found(finder);
-  found.stopped_processes(on.processes(), {on.folder() / "gateway", on.folder() / "issuer"});
-  return found.traces();
-}
-
 /// A key while it is there, and where else it lay.
 struct taken_key {
   uint32_t epoch = 0;
@@ -90,7 +83,7 @@ result<taken_key> take_key(embedded_cluster& on) {
     const auto& nodes = (*state)->nodes;
     auto key = taken_from(on.engines(), nodes.leaves.front().node.pk);
     if (!key) continue;
-    const auto within = search(on, needle_finder({{"private key", *key}}));
+    const auto within = on.search(needle_finder({{"private key", *key}})).traces();
     if (!within.empty()) return taken_key{nodes.epoch, *std::move(key), within.size()};
   }
   return fail("no node's key was found while it was there");
@@ -120,12 +113,8 @@ result<finding> measure_no_node_key(const no_trace_settings& s) {
   s.progress("waiting until its epoch and grace are over");
   if (!outlive(**on, key->epoch)) return f.measured = "no other roster came", f;
   const needle_finder finder({{"private key", key->bytes}});
-  auto left = search(**on, finder);
   // An engine looks for what is over a few times a second.
-  for (int i = 0; i < 100 && !left.empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    left = search(**on, finder);
-  }
+  const auto left = soon_left([&] { return (*on)->search(finder).traces(); });
   f.measured = fmt::format("{} traces of 1 key", left.size());
   f.said = left.empty() ? verdict::held : verdict::broken;
   return f;

@@ -28,21 +28,13 @@ class searched_cluster {
   const canary& words() const { return words_; }
   /// All memory, pipes and files, with everything stopped.
   std::vector<trace_of> search() {
-    memory_search found(finder_);
-    const auto all = cluster_->processes();
-    found.stopped_processes(all, {cluster_->folder()});
-    processes_ = std::max(processes_, all.size());
+    const auto found = cluster_->search(finder_);
+    processes_ = std::max(processes_, cluster_->processes().size());
     looked_ = found.looked();
     return found.traces();
   }
-  /// Searches until there is nothing, for what the cluster has yet to hear of.
   std::vector<trace_of> search_soon() {
-    auto left = search();
-    for (int i = 0; i < 100 && !left.empty(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      left = search();
-    }
-    return left;
+    return soon_left([this] { return search(); });
   }
   std::string extent() const {
     return fmt::format("{} MiB of {} processes, {} descriptors, {} files", looked_.bytes >> 20,

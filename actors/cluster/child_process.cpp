@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -33,10 +34,10 @@ int life_pipe() {
 error not_started() { return fail("another process cannot be started: {}", std::strerror(errno)); }
 
 /// One's source may be another's target: all are copied first.
-result<std::vector<held_fd>> copies(const std::vector<int>& of) {
-  std::vector<held_fd> all;
+result<std::vector<owned_fd>> copies(const std::vector<int>& of) {
+  std::vector<owned_fd> all;
   for (int fd : of) {
-    held_fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, out_of_the_way));
+    owned_fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, out_of_the_way));
     if (copy.get() < 0) return not_started();
     all.push_back(std::move(copy));
   }
@@ -45,8 +46,8 @@ result<std::vector<held_fd>> copies(const std::vector<int>& of) {
 
 }  // namespace
 
-result<held_fd> order_in_memory(const std::vector<std::byte>& frame) {
-  held_fd fd(::memfd_create("order", MFD_CLOEXEC));
+result<owned_fd> order_in_memory(const std::vector<std::byte>& frame) {
+  owned_fd fd(::memfd_create("order", MFD_CLOEXEC));
   if (fd.get() < 0 || ::write(fd.get(), frame.data(), frame.size()) != ssize_t(frame.size()) ||
       ::lseek(fd.get(), 0, SEEK_SET) != 0)
     return not_started();

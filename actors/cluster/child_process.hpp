@@ -1,12 +1,10 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <initializer_list>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "runtime/base/owned_fd.hpp"
 #include "runtime/base/result.hpp"
 
 // This program as another process: what a parent gives its child, and hears of it at its end.
@@ -17,26 +15,8 @@ namespace lethe {
 /// when its parent does. Others follow.
 inline constexpr int order_fd = 3, life_fd = 4, first_own_fd = 5;
 
-/// A descriptor that children don't inherit by themselves.
-class held_fd {
- public:
-  explicit held_fd(int fd = -1) : fd_(fd) {}
-  held_fd(held_fd&& o) noexcept : fd_(std::exchange(o.fd_, -1)) {}
-  held_fd& operator=(held_fd&& o) noexcept {
-    std::swap(fd_, o.fd_);
-    return *this;
-  }
-  ~held_fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 /// Those bytes behind a descriptor.
-result<held_fd> order_in_memory(const std::vector<std::byte>& frame);
+result<owned_fd> order_in_memory(const std::vector<std::byte>& frame);
 /// Starts this program with those words. It has `order` and `own` as its descriptors, ends with
 /// this process, and is deaf to the terminal's Ctrl-C.
 result<int> start_child(const std::vector<std::string>& words, int order,

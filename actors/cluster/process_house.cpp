@@ -47,7 +47,7 @@ result<void> process_house::start(const wire<schema::StartEngine>& order, uint16
                                   directory_actor, ended then) {
   auto held = order_in_memory(order.frame);
   if (!held) return held.why();
-  auto memory = std::make_shared<const held_fd>(*std::move(held));
+  auto memory = std::make_shared<const owned_fd>(*std::move(held));
   auto pid = start_child({"lethe", "engine-process", "--directory",
                           fmt::format("{}:{}", directory_.address, directory_.port), "--leader",
                           directory_.leader, "--certificate", tls_.certificate.string(), "--key",

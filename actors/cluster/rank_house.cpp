@@ -12,6 +12,7 @@
 #include "actors/cluster/rank_link.hpp"
 #include "actors/cluster/rank_socket.hpp"
 #include "parallel/process_ranks.hpp"
+#include "runtime/base/first_error.hpp"
 #include "runtime/crypto/random.hpp"
 
 namespace lethe {
@@ -32,23 +33,15 @@ class watched_store final : public rank_store {
       const auto now = steady::now();
       auto value = values_.get(key, std::min(until, now + look_again));
       if (value || now >= until) return value;
-      std::lock_guard guard(lock_);
-      if (lost_) return *lost_;
+      if (auto lost = lost_.get(); !lost) return lost.why();
     }
   }
-  void lose(error why) {
-    std::lock_guard guard(lock_);
-    if (!lost_) lost_ = std::move(why);
-  }
-  result<void> health() const {
-    std::lock_guard guard(lock_);
-    return lost_ ? result<void>(*lost_) : result<void>();
-  }
+  void lose(error why) { lost_.set(std::move(why)); }
+  result<void> health() const { return lost_.get(); }
 
  private:
   memory_rank_store values_;
-  mutable std::mutex lock_;
-  std::optional<error> lost_;
+  first_error lost_;
 };
 
 /// The other ranks' processes.
@@ -63,7 +56,7 @@ class rank_house {
     int both[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) != 0)
       return fail("a rank's process cannot be started: {}", std::strerror(errno));
-    held_fd ours(both[0]), theirs(both[1]);
+    owned_fd ours(both[0]), theirs(both[1]);
     auto held = order_in_memory(order.frame);
     if (!held) return held.why();
     auto pid = start_child({"lethe", "rank-process", std::to_string(number)}, held->get(),
@@ -84,11 +77,11 @@ class rank_house {
 
  private:
   struct rank {
-    rank(uint32_t n, int p, held_fd o, held_fd s)
+    rank(uint32_t n, int p, owned_fd o, owned_fd s)
         : number(n), pid(p), order(std::move(o)), socket(std::move(s)) {}
     uint32_t number;
     int pid;
-    held_fd order, socket;
+    owned_fd order, socket;
     std::thread answers;
   };
 

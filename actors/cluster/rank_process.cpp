@@ -2,8 +2,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-#include <thread>
-
 #include "actors/cluster/child_process.hpp"
 #include "actors/cluster/open_engine.hpp"
 #include "actors/cluster/rank_house.hpp"
@@ -44,20 +42,6 @@ result<void> serve(uint32_t rank, schema::EngineSpec::Reader spec) {
 }
 
 }  // namespace
-
-rank_link link_of(schema::EngineSpec::Reader spec, const grid_config& config, uint32_t rank,
-                  key_bytes secret) {
-  const uint32_t ranks = config.ranks.tensor * config.ranks.pipeline;
-  const bool spin = ranks * config.threads <= std::max(1u, std::thread::hardware_concurrency());
-  return {.base = {.epoch = spec.getEpoch(),
-                   .group = fmt::format("engine {}", spec.getSlot()),
-                   .rank = rank,
-                   .size = ranks,
-                   .secret = std::move(secret),
-                   .timeout = std::chrono::milliseconds(spec.getHealth().getRankMs()),
-                   .spin = spin},
-          .spin = spin};
-}
 
 int run_rank_process(uint32_t rank) {
   // A stopped one would not notice that its parent has ended.

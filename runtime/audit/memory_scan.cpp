@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "runtime/base/base64.hpp"
+#include "runtime/base/owned_fd.hpp"
 
 namespace lethe::audit {
 
@@ -46,19 +47,14 @@ std::string text_of_file(const std::string& path) {
 class open_file {
  public:
   open_file(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
-  ~open_file() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  open_file(const open_file&) = delete;
-  open_file& operator=(const open_file&) = delete;
-  int get() const { return fd_; }
+  int get() const { return fd_.get(); }
   bool is(mode_t kind) const {
     struct stat info {};
-    return fd_ >= 0 && ::fstat(fd_, &info) == 0 && (info.st_mode & S_IFMT) == kind;
+    return get() >= 0 && ::fstat(get(), &info) == 0 && (info.st_mode & S_IFMT) == kind;
   }
 
  private:
-  int fd_;
+  owned_fd fd_;
 };
 
 bool is_stopped(pid_t pid) {

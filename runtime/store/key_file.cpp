@@ -9,25 +9,11 @@
 
 #include "runtime/base/check.hpp"
 #include "runtime/base/durable_file.hpp"
+#include "runtime/base/owned_fd.hpp"
 #include "runtime/store/store_limits.hpp"
 
 namespace lethe {
 namespace {
-
-class open_file {
- public:
-  explicit open_file(const std::filesystem::path& path)  // a pipe must not keep us waiting
-      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
-  open_file(const open_file&) = delete;
-  open_file& operator=(const open_file&) = delete;
-  ~open_file() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 result<void> check_length(const std::filesystem::path& path, uint64_t size, key_length length) {
   if (size >= length.least && size <= length.most) return {};
@@ -47,15 +33,16 @@ result<void> check_owner(const std::filesystem::path& path, const struct stat& i
 
 result<secret_bytes> read_key(const std::filesystem::path& path, key_length length) {
   check(length.most <= limits::key_file_bytes_max);
-  open_file file(path);
-  if (file.fd() < 0 && errno == ELOOP) return fail("{}: not a regular file", path.string());
+  // A pipe must not keep us waiting.
+  const owned_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (file.get() < 0 && errno == ELOOP) return fail("{}: not a regular file", path.string());
   struct stat info {};
-  if (file.fd() < 0 || ::fstat(file.fd(), &info) != 0)
+  if (file.get() < 0 || ::fstat(file.get(), &info) != 0)
     return fail("{}: cannot open: {}", path.string(), std::strerror(errno));
   if (auto ok = check_owner(path, info); !ok) return ok.why();
   if (auto ok = check_length(path, uint64_t(info.st_size), length); !ok) return ok.why();
   secret_bytes key(size_t(info.st_size));
-  if (::read(file.fd(), key.bytes().data(), key.size()) != ssize_t(key.size()))
+  if (::read(file.get(), key.bytes().data(), key.size()) != ssize_t(key.size()))
     return fail("{}: cannot read: {}", path.string(), std::strerror(errno));
   return key;
 }

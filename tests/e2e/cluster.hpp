@@ -16,6 +16,17 @@ namespace lethe {
 
 using test_clock = std::chrono::steady_clock;
 
+/// Whether it holds, now or before long.
+template <class Holds>
+bool eventually(Holds&& holds, double seconds = 60) {
+  const auto until = test_clock::now() + std::chrono::duration<double>(seconds);
+  while (!holds()) {
+    if (test_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return true;
+}
+
 /// What an HTTP server said; status 0: nothing that could be read.
 struct http_said {
   int status = 0;

@@ -76,16 +76,6 @@ class Hosts : public testing::Test {
   bool joined(const std::string& path, const std::string& name) const {
     return status(path).find("{\"name\":\"" + name + "\",\"joined\":true") != std::string::npos;
   }
-  /// Within a time that only what never happens takes.
-  template <class Seen>
-  bool becomes(Seen&& seen) const {
-    const auto until = test_clock::now() + std::chrono::seconds(30);
-    while (!seen()) {
-      if (test_clock::now() > until) return false;
-      std::this_thread::sleep_for(milliseconds(50));
-    }
-    return true;
-  }
 
   scratch_folder folder_;
   small_network network_;
@@ -137,7 +127,7 @@ TEST_F(Hosts, TwoAnswerAsOneProcessDoesAndShareTheLoad) {
     EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u);
   }
   std::string said;
-  EXPECT_TRUE(becomes([&] {
+  EXPECT_TRUE(eventually([&] {
     said = status(path);
     return generated_on(said, "north") > 24 * 6 && generated_on(said, "south") > 24 * 6;
   })) << said;
@@ -161,18 +151,18 @@ TEST_F(Hosts, OneThatIsCutOffIsLostAndComesBack) {
   EXPECT_TRUE(is_whole(path)) << status(path);
   EXPECT_EQ(busy->seen.retryable, 0u);
   ASSERT_EQ(machine("south").cable(false), "");
-  EXPECT_TRUE(becomes([&] { return !joined(path, "south"); })) << status(path);
+  EXPECT_TRUE(eventually([&] { return !joined(path, "south"); })) << status(path);
   auto said = status(path);
   EXPECT_NE(said.find("\"reason\":\"its host was lost\""), std::string::npos) << said;
-  EXPECT_TRUE(becomes([&] { return busy->seen.retryable > 0; })) << "nothing ran there";
+  EXPECT_TRUE(eventually([&] { return busy->seen.retryable > 0; })) << "nothing ran there";
   std::this_thread::sleep_for(milliseconds(500));
   // From here on nobody notices.
   uint64_t lost = busy->seen.retryable, whole = busy->seen.whole;
-  EXPECT_TRUE(becomes([&] { return busy->seen.whole > whole + 20; }));
+  EXPECT_TRUE(eventually([&] { return busy->seen.whole > whole + 20; }));
   EXPECT_EQ(busy->seen.retryable, lost);
   EXPECT_EQ(ask("The answer is").status, 200);
   ASSERT_EQ(machine("south").cable(true), "");
-  EXPECT_TRUE(becomes([&] { return is_whole(path) && joined(path, "south"); }))
+  EXPECT_TRUE(eventually([&] { return is_whole(path) && joined(path, "south"); }))
       << status(path) << host("north").errors() << host("south").errors();
   busy->end();
   std::printf("%llu whole, %llu retryable; slowest %d ms\n",
@@ -198,7 +188,7 @@ TEST_F(Hosts, ACableThatComesAndGoesIsMendedInTheEnd) {
     std::this_thread::sleep_for(milliseconds(20 + random() % (random() % 3 ? 400 : 2500)));
   }
   ASSERT_EQ(machine("south").cable(true), "");
-  EXPECT_TRUE(becomes([&] { return joined(path, "south") && is_whole(path); }))
+  EXPECT_TRUE(eventually([&] { return joined(path, "south") && is_whole(path); }))
       << status(path) << host("south").errors();
   busy->end();
   EXPECT_EQ(busy->seen.cut + busy->seen.other, 0u);
@@ -252,7 +242,7 @@ TEST_F(Hosts, AStrangerGetsNowhere) {
   ::kill(liar.pid, SIGTERM);
   EXPECT_EQ(liar.wait(), 0) << liar.errors();
   EXPECT_TRUE(up(path, "west").tells("joined, led by")) << host("west").errors();
-  EXPECT_TRUE(becomes([&] { return joined(path, "west"); })) << status(path);
+  EXPECT_TRUE(eventually([&] { return joined(path, "west"); })) << status(path);
   busy->end();
   EXPECT_GT(busy->seen.whole, 10u);
   EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u);
@@ -329,7 +319,7 @@ TEST_F(Hosts, OneIsAddedAndTakenAwayWhileItServes) {
   apply.join();
   EXPECT_EQ(applied.exit_code, 0) << applied.out << applied.err;
   EXPECT_NE(applied.out.find("3 of 3 ready"), std::string::npos) << applied.out;
-  EXPECT_TRUE(becomes([&] { return generated_on(status(one), "west") > 0; }));
+  EXPECT_TRUE(eventually([&] { return generated_on(status(one), "west") > 0; }));
 
   applied = run_lethe({"apply", two, "--patience", "30"});
   EXPECT_EQ(applied.exit_code, 0) << applied.out << applied.err;
@@ -357,7 +347,7 @@ TEST_F(Hosts, ASignalTakesOneHostAwayAndNotTheCluster) {
   EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
   EXPECT_NE(status(path).find("\"reason\":\"its host left\""), std::string::npos) << status(path);
   up(path, "south");
-  EXPECT_TRUE(becomes([&] { return is_whole(path); })) << status(path);
+  EXPECT_TRUE(eventually([&] { return is_whole(path); })) << status(path);
   busy->end();
   EXPECT_GT(busy->seen.whole, 10u);
   EXPECT_EQ(busy->seen.retryable + busy->seen.cut + busy->seen.other, 0u);
@@ -374,11 +364,11 @@ TEST_F(Hosts, ASignalTakesOneHostAwayAndNotTheCluster) {
     EXPECT_EQ(slow->seen.cut + slow->seen.other, 0u);
   }
   up(path, "south");
-  EXPECT_TRUE(becomes([&] { return is_whole(path); })) << status(path);
+  EXPECT_TRUE(eventually([&] { return is_whole(path); })) << status(path);
 
   // Where nobody can let it go, it goes by itself.
   ASSERT_EQ(machine("south").cable(false), "");
-  EXPECT_TRUE(becomes([&] { return !joined(path, "south"); }));
+  EXPECT_TRUE(eventually([&] { return !joined(path, "south"); }));
   ::kill(host("south").pid, SIGTERM);
   EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
 }
@@ -398,7 +388,7 @@ TEST_F(Hosts, ASecondOfTheSameNameIsRefused) {
   // Where the first one is gone, it takes over.
   ::kill(host("south").pid, SIGKILL);
   EXPECT_TRUE(twin->tells("joined, led by")) << twin->errors();
-  EXPECT_TRUE(becomes([&] { return is_whole(path); })) << status(path);
+  EXPECT_TRUE(eventually([&] { return is_whole(path); })) << status(path);
 }
 
 TEST_F(Hosts, ALeaderThatDiesGetsItsHostsBack) {

@@ -11,16 +11,6 @@ namespace fs = std::filesystem;
 
 bool says(const std::string& text, const std::string& what) { return text.find(what) != text.npos; }
 
-template <class Condition>
-bool eventually(Condition holds, double seconds = 60) {
-  auto until = test_clock::now() + std::chrono::duration<double>(seconds);
-  while (test_clock::now() < until) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  return false;
-}
-
 /// The text behind `KEY = "`, up to the next quote.
 std::string quoted_after(const std::string& text, const std::string& key) {
   auto at = text.find(key + " = \"");

@@ -51,11 +51,6 @@ class TwoNodes : public PrivatePath {
     if (still_pid_ > 0) ::kill(still_pid_, SIGCONT);
   }
 
-  static bool eventually(const std::function<bool()>& is) {
-    for (int i = 0; i < 600; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(100)))
-      if (is()) return true;
-    return false;
-  }
   json_answer status() const {
     return json_answer(run_lethe({"status", "--json", "--cluster", gateway_file_}).out);
   }

@@ -26,20 +26,22 @@ std::vector<pid_t> processes_of(const running_cluster& c, const std::string& com
 }
 std::vector<pid_t> ranks_of(const running_cluster& c) { return processes_of(c, "rank-process"); }
 
-template <class Is>
-bool becomes(Is&& is, double seconds = 30) {
-  auto until = test_clock::now() + std::chrono::duration<double>(seconds);
-  while (!is()) {
-    if (test_clock::now() > until) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
-}
-
 /// Or nobody has asked yet how it ended.
 bool is_gone(pid_t p) {
   auto stat = read_file("/proc/" + std::to_string(p) + "/stat");
   return stat.empty() || stat.substr(stat.rfind(')')).starts_with(") Z");
+}
+
+/// Which memory a process has mapped as weights.
+std::string weights_of(pid_t p) {
+  std::istringstream maps(read_file("/proc/" + std::to_string(p) + "/maps"));
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::string range, mode, offset, device, inode, name;
+    words >> range >> mode >> offset >> device >> inode >> name;
+    if (name.starts_with("/memfd:lethe-weights")) return inode;
+  }
+  return {};
 }
 
 /// What is said in greedy words and in drawn ones, with the logits' traces in it.
@@ -71,9 +73,12 @@ TEST(Ranks, AsProcessesSayWhatOneProcessSays) {
     EXPECT_EQ(ranks_of(c).size(), size_t(tensor * pipeline - 1)) << "the engine's own is one";
     EXPECT_EQ(said_by(c), expected);
     auto ranks = ranks_of(c);
+    const auto weights = weights_of(processes_of(c, "engine-process").at(0));
+    EXPECT_NE(weights, "");
+    for (pid_t p : ranks) EXPECT_EQ(weights_of(p), weights) << "a second copy";
     EXPECT_EQ(run_lethe({"down", "--cluster", c.file}).exit_code, 0);
     EXPECT_EQ(c.wait(), 0) << c.errors();
-    for (pid_t p : ranks) EXPECT_TRUE(becomes([p] { return is_gone(p); }));
+    for (pid_t p : ranks) EXPECT_TRUE(eventually([p] { return is_gone(p); }));
   }
 }
 
@@ -86,20 +91,20 @@ TEST_P(LostRank, EndsItsEngineWhichBeginsAnewAndTheOtherServesOn) {
   ASSERT_TRUE(c.tells("ready: 2 of 2")) << c.errors();
   ASSERT_EQ(ranks_of(c).size(), 2u);
   load clients(c.port("api"), 4, 60);
-  ASSERT_TRUE(becomes([&] { return clients.seen.whole > 20; }));
+  ASSERT_TRUE(eventually([&] { return clients.seen.whole > 20; }));
   const pid_t lost = ranks_of(c).at(0);
   const auto engines = processes_of(c, "engine-process");
   ::kill(lost, GetParam());
-  EXPECT_TRUE(becomes([&] {
+  EXPECT_TRUE(eventually([&] {
     auto now = processes_of(c, "engine-process");
     return now.size() == 2 && now != engines && ranks_of(c).size() == 2;
   })) << c.errors();
-  EXPECT_TRUE(becomes([&] { return is_gone(lost); })) << "a stopped one is killed, too";
-  EXPECT_TRUE(becomes([&] {
+  EXPECT_TRUE(eventually([&] { return is_gone(lost); })) << "a stopped one is killed, too";
+  EXPECT_TRUE(eventually([&] {
     return run_lethe({"status", "--cluster", c.file}).out.find("2 of 2") != std::string::npos;
   })) << c.errors();
   const uint64_t before = clients.seen.whole;
-  EXPECT_TRUE(becomes([&] { return clients.seen.whole > before + 20; }));
+  EXPECT_TRUE(eventually([&] { return clients.seen.whole > before + 20; }));
   clients.end();
   EXPECT_EQ(clients.seen.cut + clients.seen.other, 0u);
   EXPECT_NE(c.errors().find("rank"), std::string::npos) << c.errors();

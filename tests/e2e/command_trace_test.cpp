@@ -8,15 +8,6 @@ namespace {
 
 bool says(const std::string& text, const std::string& what) { return text.find(what) != text.npos; }
 
-template <class Holds>
-bool eventually(Holds&& holds) {
-  for (int i = 0; i < 1000; ++i) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return false;
-}
-
 /// "Release" reaches the scheduler a moment after the client has its answer.
 bool wait_for_release() {
   return eventually([] { return says(run_lethe({"trace", "stuck"}).out, "no request is stuck"); });

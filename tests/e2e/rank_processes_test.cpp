@@ -4,12 +4,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "actors/cluster/rank_socket.hpp"
 #include "runtime/audit/memory_scan.hpp"
 #include "tests/e2e/engine_run.hpp"
 #include "tests/e2e/rank/rank_config.hpp"
-#include "tests/e2e/rank/socket_store.hpp"
 
 extern char** environ;
 
@@ -30,18 +31,15 @@ std::string path_of(const std::string& model) {
 class rank_process {
  public:
   rank_process(uint32_t rank, const cut& ranks, rank_store& store, const std::string& model,
-               std::chrono::milliseconds timeout, bool protected_link) {
+               std::chrono::milliseconds timeout, bool protected_link)
+      : rank_(std::to_string(rank)), store_(store) {
     int ends[2];
     check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     fd_ = ends[0];
-    std::vector<std::string> words{places::rank_program,
-                                   std::to_string(rank),
-                                   std::to_string(ranks.tensor),
-                                   std::to_string(ranks.pipeline),
-                                   "3",
-                                   std::to_string(timeout.count()),
-                                   protected_link ? "1" : "0",
-                                   model};
+    std::vector<std::string> words{
+        places::rank_program,           rank_, std::to_string(ranks.tensor),
+        std::to_string(ranks.pipeline), "3",   std::to_string(timeout.count()),
+        protected_link ? "1" : "0",     model};
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
@@ -51,7 +49,7 @@ class rank_process {
     check(posix_spawn(&pid_, argv[0], &files, nullptr, argv.data(), environ) == 0);
     posix_spawn_file_actions_destroy(&files);
     close(ends[1]);
-    serves_ = std::thread([this, &store] { why_ = serve_store(fd_, store); });
+    serves_ = std::thread([this] { answer_rank(fd_, store_); });
   }
   ~rank_process() {
     kill(pid_, SIGKILL);
@@ -78,7 +76,8 @@ class rank_process {
   std::string why() {
     shutdown(fd_, SHUT_WR);
     if (serves_.joinable()) serves_.join(), serves_ = std::thread([] {});
-    return why_;
+    auto told = store_.get(why_of(rank_), steady::now());
+    return told ? std::string(as_text(*told)) : "";
   }
 
  private:
@@ -86,10 +85,11 @@ class rank_process {
     if (!waited_) waitpid(pid_, &status_, 0);
     waited_ = true;
   }
+  const std::string rank_;
+  rank_store& store_;
   pid_t pid_ = 0;
   int fd_ = -1, status_ = 0;
   bool waited_ = false;
-  std::string why_;
   std::thread serves_;
 };
 

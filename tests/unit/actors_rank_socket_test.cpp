@@ -20,8 +20,8 @@ class RankSocket : public testing::Test {
   RankSocket() {
     int both[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both), 0);
-    ours_ = held_fd(both[0]);
-    theirs = held_fd(both[1]);
+    ours_ = owned_fd(both[0]);
+    theirs = owned_fd(both[1]);
     thread_ = std::thread([this] { answer_rank(ours_.get(), store); });
   }
   ~RankSocket() override {
@@ -33,10 +33,10 @@ class RankSocket : public testing::Test {
   }
 
   memory_rank_store store;
-  held_fd theirs;
+  owned_fd theirs;
 
  private:
-  held_fd ours_;
+  owned_fd ours_;
   std::thread thread_;
 };
 

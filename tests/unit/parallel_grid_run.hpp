@@ -16,7 +16,18 @@ struct manner {
   uint32_t threads = 1, page_tokens = 16, chunk = 1000;
   kv_type kv = kv_type::f32;
   const cpu_row* row = &best_cpu_row();
+  bool wipes = false;  // scratch, before two of three steps
 };
+
+/// A model for cuts up to 4 x 2 or 2 x 4.
+inline model_shape small_shape(uint32_t layers, uint32_t ffn) {
+  model_shape s;
+  s.family = "llama";
+  s.layers = layers, s.hidden = 64, s.heads = 8, s.kv_heads = 4, s.head_dim = 16, s.ffn = ffn;
+  s.vocab = 53, s.context_max = 256;
+  s.rope.rotary = 16;
+  return s;
+}
 
 inline prompt random_prompt(uint32_t tokens, uint32_t vocab, uint32_t seed) {
   prompt ids;
@@ -83,6 +94,15 @@ inline grid_config config_for(const std::vector<prompt>& prompts, const manner& 
           .logit_rows = tokens};
 }
 
+/// A step's logits, behind those of its sequences' earlier tokens.
+inline void take_rows(const planned& step, uint32_t vocab, std::vector<logit_rows>& all) {
+  for (const plan_entry& e : step.plan.entries)
+    for (uint32_t i = 0; i < e.tokens; ++i) {
+      auto row = step.logits.begin() + size_t{e.first_logit_row + i} * vocab;
+      all[e.sequence].emplace_back(row, row + vocab);
+    }
+}
+
 /// Logits of all prompts, computed together, with as many steps in flight as the ranks take.
 inline std::vector<logit_rows> run_on(step_ranks& ranks, uint32_t depth, uint32_t vocab,
                                       const std::vector<prompt>& prompts, const manner& how) {
@@ -90,15 +110,12 @@ inline std::vector<logit_rows> run_on(step_ranks& ranks, uint32_t depth, uint32_
   std::vector<logit_rows> all(prompts.size());
   auto take = [&](const planned& step) {
     if (auto done = ranks.wait_oldest(); !done) throw std::runtime_error(done.why().text);
-    for (const plan_entry& e : step.plan.entries)
-      for (uint32_t i = 0; i < e.tokens; ++i) {
-        auto row = step.logits.begin() + size_t{e.first_logit_row + i} * vocab;
-        all[e.sequence].emplace_back(row, row + vocab);
-      }
+    take_rows(step, vocab, all);
   };
   size_t taken = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (i - taken == depth) take(*steps[taken++]);
+    steps[i]->plan.wipe_scratch = how.wipes && i % 3 != 0;
     ranks.submit(steps[i]->plan, steps[i]->data(vocab));
   }
   while (taken < steps.size()) take(*steps[taken++]);

@@ -8,18 +8,9 @@
 namespace lethe::testing {
 namespace {
 
-model_shape small_shape() {
-  model_shape s;
-  s.family = "llama";
-  s.layers = 3, s.hidden = 64, s.heads = 8, s.kv_heads = 4, s.head_dim = 16, s.ffn = 96;
-  s.vocab = 53, s.context_max = 256;
-  s.rope.rotary = 16;
-  return s;
-}
-
 /// Everything at once that a family may have.
 model_shape rich_shape() {
-  model_shape s = small_shape();
+  model_shape s = small_shape(3, 96);
   s.qkv_bias = s.o_bias = s.mlp_bias = s.qk_norm = s.tied = true;
   s.rope.rotary = 8;
   s.rope.scaling = rope_scaling::yarn, s.rope.factor = 4, s.rope.original_context = 32;
@@ -70,7 +61,7 @@ std::vector<manner> cuts(std::initializer_list<uint32_t> tensors,
   return ways;
 }
 
-TEST(Grid, FollowsTheOracleInFloat) { expect_near_oracle({small_shape(), {}}, 2e-6); }
+TEST(Grid, FollowsTheOracleInFloat) { expect_near_oracle({small_shape(3, 96), {}}, 2e-6); }
 
 TEST(Grid, FollowsTheOracleWithBiasesNormsWindowsAndPartialRotation) {
   expect_near_oracle({rich_shape(), {}}, 2e-6);
@@ -81,11 +72,11 @@ TEST(Grid, FollowsTheOracleInBf16) {
 }
 
 TEST(Grid, FollowsTheOracleInQ8UpToTheRoundingOfActivations) {
-  expect_near_oracle({small_shape(), {dtype::q8_0, dtype::q8_0, dtype::q8_0}}, 3e-2);
+  expect_near_oracle({small_shape(3, 96), {dtype::q8_0, dtype::q8_0, dtype::q8_0}}, 3e-2);
 }
 
 TEST(Grid, FollowsTheOracleWithOneKeyHead) {
-  model_shape s = small_shape();
+  model_shape s = small_shape(3, 96);
   s.kv_heads = 1;
   expect_near_oracle({s, {}}, 2e-6);
 }
@@ -96,7 +87,7 @@ TEST(Grid, GivesTheSameBitsForEveryCutInFloat) {
 
 // o is cut along K at 2 and 4 ranks; down has 3 blocks and is gathered instead.
 TEST(Grid, GivesTheSameBitsForEveryCutInQ8) {
-  random_model m({small_shape(), {dtype::q8_0, dtype::q8_0, dtype::q8_0}});
+  random_model m({small_shape(3, 96), {dtype::q8_0, dtype::q8_0, dtype::q8_0}});
   expect_same_bits(m, cuts({1, 2, 4, 8}, {1, 2, 3}));
 }
 
@@ -136,7 +127,7 @@ TEST(Grid, GivesTheSameBitsForEveryPageChunkAndThreadCount) {
       for (uint32_t threads : {1, 2, 3})
         ways.push_back({.threads = threads, .page_tokens = page, .chunk = chunk});
   expect_same_bits({rich_shape(), {}}, ways);
-  expect_same_bits({small_shape(), {dtype::q8_0, dtype::q8_0, dtype::bf16}}, ways);
+  expect_same_bits({small_shape(3, 96), {dtype::q8_0, dtype::q8_0, dtype::bf16}}, ways);
 }
 
 TEST(Grid, GivesTheSameBitsAloneAndInCompany) {
@@ -189,8 +180,8 @@ TEST(Grid, GivesTheLastRowsAloneAsTheyAreAmongAll) {
 }
 
 TEST(Grid, AStepOfAWaitingCallerIsTheSameAsAnyOther) {
-  random_model m({small_shape(), {}});
-  uint32_t vocab = small_shape().vocab;
+  random_model m({small_shape(3, 96), {}});
+  uint32_t vocab = small_shape(3, 96).vocab;
   auto prompts = some_prompts(vocab);
   manner chunks{.chunk = 4};
   auto want = run(m.weights, prompts, chunks);
@@ -216,16 +207,16 @@ TEST(Grid, AStepOfAWaitingCallerIsTheSameAsAnyOther) {
 }
 
 TEST(Grid, AWaitingCallerHearsOfRefusalAndAbortion) {
-  random_model m({small_shape(), {}});
-  auto prompts = some_prompts(small_shape().vocab);
+  random_model m({small_shape(3, 96), {}});
+  auto prompts = some_prompts(small_shape(3, 96).vocab);
   for (bool aborts : {false, true}) {
     auto g = grid::start(m.weights, config_for(prompts, {}));
     ASSERT_TRUE(g);
     auto steps = plan_all(prompts, {});
-    step_data data = steps[0]->data(small_shape().vocab);
+    step_data data = steps[0]->data(small_shape(3, 96).vocab);
     data.caller_waits = true;
     if (aborts) (*g)->abort();
-    if (!aborts) steps[0]->ids[1] = small_shape().vocab;
+    if (!aborts) steps[0]->ids[1] = small_shape(3, 96).vocab;
     (*g)->submit(steps[0]->plan, data);
     auto done = (*g)->wait_oldest();
     ASSERT_FALSE(done);
@@ -235,7 +226,7 @@ TEST(Grid, AWaitingCallerHearsOfRefusalAndAbortion) {
 }
 
 TEST(Grid, RefusesACutThatDoesNotFit) {
-  random_model m({small_shape(), {}});
+  random_model m({small_shape(3, 96), {}});
   auto g = grid::start(m.weights, {.ranks = {3, 1}, .row = &best_cpu_row(), .pages = 1});
   ASSERT_FALSE(g);
   EXPECT_EQ(g.why().text, "--tensor 3: the model has 8 heads; tensor must divide them: 1, 2, 4, 8");

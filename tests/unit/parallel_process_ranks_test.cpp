@@ -13,15 +13,6 @@
 namespace lethe::testing {
 namespace {
 
-model_shape small_shape() {
-  model_shape s;
-  s.family = "llama";
-  s.layers = 4, s.hidden = 64, s.heads = 8, s.kv_heads = 4, s.head_dim = 16, s.ffn = 256;
-  s.vocab = 53, s.context_max = 256;
-  s.rope.rotary = 16;
-  return s;
-}
-
 std::vector<prompt> some_prompts() {
   return {random_prompt(41, 53, 1), random_prompt(1, 53, 2), random_prompt(18, 53, 3)};
 }
@@ -104,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(Over, ProcessRanks,
 TEST_P(ProcessRanks, GivesTheBitsOfOneRank) {
   for (auto types :
        {random_model::types{}, random_model::types{dtype::bf16, dtype::q8_0, dtype::q8_0}}) {
-    random_model m(small_shape(), types);
+    random_model m(small_shape(4, 256), types);
     auto prompts = some_prompts();
     auto want = run(m.weights, prompts, {});
     for (cut c : {cut{1, 1}, cut{2, 1}, cut{1, 2}, cut{2, 2}, cut{4, 1}, cut{1, 3}, cut{8, 1}}) {
@@ -122,7 +113,7 @@ TEST_P(ProcessRanks, GivesTheBitsOfOneRank) {
 
 /// Steps that nobody sees the end of: the leader must hear of it.
 TEST_P(ProcessRanks, EndsStepsWithoutLogitsWhenEveryRankHasDoneThem) {
-  random_model m(small_shape(), {});
+  random_model m(small_shape(4, 256), {});
   auto prompts = some_prompts();
   for (cut c : {cut{2, 1}, cut{1, 2}, cut{2, 2}, cut{2, 3}, cut{1, 4}}) {
     manner how{.ranks = c, .chunk = 5};
@@ -157,52 +148,34 @@ TEST_P(ProcessRanks, EndsStepsWithoutLogitsWhenEveryRankHasDoneThem) {
 }
 
 TEST_P(ProcessRanks, ComputesOnTheWaitingCallersThreadToo) {
-  random_model m(small_shape(), {});
+  random_model m(small_shape(4, 256), {});
   auto prompts = some_prompts();
   manner how{.ranks = {2, 1}, .chunk = 4};
   auto want = run(m.weights, prompts, how);
   replica r(m.weights, config_for(prompts, how), GetParam());
+  std::vector<logit_rows> got(prompts.size());
   size_t n = 0;
   for (auto& step : plan_all(prompts, how)) {
     step_data data = step->data(53);
     data.caller_waits = n++ % 3 != 1;
     r.leader->submit(step->plan, data);
     ASSERT_TRUE(r.leader->wait_oldest());
-    for (const plan_entry& e : step->plan.entries)
-      for (uint32_t t = 0; t < e.tokens; ++t)
-        EXPECT_TRUE(std::equal(want[e.sequence][e.position + t].begin(),
-                               want[e.sequence][e.position + t].end(),
-                               step->logits.begin() + (e.first_logit_row + t) * 53));
+    take_rows(*step, 53, got);
   }
+  EXPECT_TRUE(got == want);
 }
 
 TEST_P(ProcessRanks, WipesOnEveryRankBetweenStepsWithoutHarm) {
-  random_model m(small_shape(), {});
+  random_model m(small_shape(4, 256), {});
   std::vector<prompt> prompts{random_prompt(40, 53, 1), random_prompt(40, 53, 2)};
-  manner how{.ranks = {2, 2}, .chunk = 3};
+  manner how{.ranks = {2, 2}, .chunk = 3, .wipes = true};
   auto want = run(m.weights, prompts, {});
   replica r(m.weights, config_for(prompts, how), GetParam());
-  auto steps = plan_all(prompts, how);
-  size_t taken = 0;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    steps[i]->plan.wipe_scratch = i % 3 != 0;
-    if (i - taken == 2) {
-      ASSERT_TRUE(r.leader->wait_oldest());
-      ++taken;
-    }
-    r.leader->submit(steps[i]->plan, steps[i]->data(53));
-  }
-  for (; taken < steps.size(); ++taken) ASSERT_TRUE(r.leader->wait_oldest());
-  for (const auto& s : steps)
-    for (const plan_entry& e : s->plan.entries)
-      for (uint32_t i = 0; i < e.tokens; ++i)
-        ASSERT_TRUE(std::equal(want[e.sequence][e.position + i].begin(),
-                               want[e.sequence][e.position + i].end(),
-                               s->logits.begin() + (e.first_logit_row + i) * 53));
+  EXPECT_TRUE(run_on(*r.leader, r.leader->depth(), 53, prompts, how) == want);
 }
 
 TEST(ProcessRanksOverGloo, WipeWhatOthersSentThemWhenAPlanSaysSo) {
-  random_model m(small_shape(), {});
+  random_model m(small_shape(4, 256), {});
   auto prompts = some_prompts();
   manner how{.ranks = {2, 2}};
   auto groups = gloo_groups(how.ranks, false);
@@ -224,7 +197,7 @@ TEST(ProcessRanksOverGloo, WipeWhatOthersSentThemWhenAPlanSaysSo) {
 }
 
 TEST_P(ProcessRanks, EndsEveryRankWhenAPlanIsRefused) {
-  random_model m(small_shape(), {});
+  random_model m(small_shape(4, 256), {});
   auto prompts = some_prompts();
   manner how{.ranks = {2, 2}};
   replica r(m.weights, config_for(prompts, how), GetParam());
@@ -238,7 +211,7 @@ TEST_P(ProcessRanks, EndsEveryRankWhenAPlanIsRefused) {
 }
 
 TEST_P(ProcessRanks, EndsEveryRankWhenAborted) {
-  random_model m(small_shape(), {});
+  random_model m(small_shape(4, 256), {});
   auto prompts = some_prompts();
   manner how{.ranks = {2, 2}};
   replica r(m.weights, config_for(prompts, how), GetParam());
@@ -253,7 +226,7 @@ TEST_P(ProcessRanks, EndsEveryRankWhenAborted) {
 }
 
 TEST_P(ProcessRanks, RefusesARankOfAnotherConfig) {
-  random_model m(small_shape(), {});
+  random_model m(small_shape(4, 256), {});
   grid_config config = config_for(some_prompts(), {.ranks = {2, 1}});
   auto groups = GetParam() == over::local
                     ? local_groups(config.ranks)

@@ -118,27 +118,11 @@ TEST(Shard, WipesScratchOfALongStepAlsoAfterAShortOne) {
 TEST(Shard, WipesScratchBetweenStepsOfAPipelineWithoutHarm) {
   random_model m(small_shape(), {});
   std::vector<prompt> prompts{random_prompt(40, 53, 1), random_prompt(40, 53, 2)};
-  manner how{.ranks = {2, 2}, .chunk = 3};
+  manner how{.ranks = {2, 2}, .chunk = 3, .wipes = true};
   auto want = run(m.weights, prompts, {});
   auto g = grid::start(m.weights, config_for(prompts, how));
   ASSERT_TRUE(g);
-  auto steps = plan_all(prompts, how);
-  size_t taken = 0;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    steps[i]->plan.wipe_scratch = i % 3 != 0;
-    if (i - taken == (*g)->depth()) {
-      ASSERT_TRUE((*g)->wait_oldest());
-      ++taken;
-    }
-    (*g)->submit(steps[i]->plan, steps[i]->data(53));
-  }
-  for (; taken < steps.size(); ++taken) ASSERT_TRUE((*g)->wait_oldest());
-  for (const auto& s : steps)
-    for (const plan_entry& e : s->plan.entries)
-      for (uint32_t i = 0; i < e.tokens; ++i)
-        ASSERT_TRUE(std::equal(want[e.sequence][e.position + i].begin(),
-                               want[e.sequence][e.position + i].end(),
-                               s->logits.begin() + (e.first_logit_row + i) * 53));
+  EXPECT_TRUE(run_on(**g, (*g)->depth(), 53, prompts, how) == want);
 }
 
 /// Two sequences share the first page and part with a copy of the second.

@@ -7,6 +7,9 @@
 
 namespace lethe::e2e {
 
+/// Where a rank says why it ended.
+inline std::string why_of(const std::string& rank) { return "why " + rank; }
+
 inline constexpr uint32_t rank_prompt_tokens[] = {33, 1, 20};
 
 /// Only the leader makes them: no other process may hold what it was not told.

@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "actors/cluster/rank_socket.hpp"
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/load.hpp"
 #include "tests/e2e/rank/rank_config.hpp"
-#include "tests/e2e/rank/socket_store.hpp"
 
 namespace lethe::e2e {
 namespace {
@@ -51,8 +51,8 @@ result<void> run(char** argv, rank_store& store) {
 
 int main(int argc, char** argv) {
   if (argc != 8) return 2;
-  lethe::e2e::socket_store store(std::atoi(argv[4]));
+  lethe::rank_socket store(std::atoi(argv[4]));
   auto done = lethe::e2e::run(argv, store);
-  if (!done) store.say_why(done.why().text);
+  if (!done) (void)bool(store.set(lethe::e2e::why_of(argv[1]), lethe::as_bytes(done.why().text)));
   return done ? 0 : 1;
 }
