@@ -50,8 +50,17 @@ findings no_trace(const audit_words& words, const audit_teller& tell) {
   return list_of(audit::measure_no_trace(search_of(words, tell)));
 }
 
+/// Of an engine's threads, and of ranks that are processes.
 findings no_activations(const audit_words& words, const audit_teller& tell) {
-  return list_of(audit::measure_no_activations(search_of(words, tell)));
+  std::vector<finding> all;
+  for (unsigned ranks : {1u, 2u}) {
+    auto settings = search_of(words, tell);
+    settings.cluster.ranks = ranks;
+    auto f = audit::measure_no_activations(settings);
+    if (!f) return f.why();
+    all.push_back(*std::move(f));
+  }
+  return all;
 }
 
 findings no_keys(const audit_words& words, const audit_teller& tell) {
@@ -68,7 +77,9 @@ findings wipe_cost(const audit_words& words, const audit_teller& tell) {
 
 findings closed(const audit_words& words, const audit_teller& tell) {
   tell("looking at the processes of a strict cluster, then of a lab one");
-  auto cluster = audit::embedded_cluster::start(cluster_of(words));
+  auto settings = cluster_of(words);
+  settings.ranks = 2;
+  auto cluster = audit::embedded_cluster::start(settings);
   if (!cluster) return cluster.why();
   return std::vector<finding>{audit::measure_closed_processes(**cluster, cluster_of(words))};
 }
