@@ -177,7 +177,7 @@ class small_cluster {
     scheduler_ = sys_.spawn(scheduler, &trace_);
     directory_ = sys_.spawn(directory_stand_in, scheduler_, &ready_);
     engine_setup setup{.tokens_only = false, .trace = &trace_};
-    setup.open = [this, config](const load_progress&) -> result<opened_engine> {
+    setup.open = [this, config](const opening&) -> result<opened_engine> {
       auto e = engine::start(model_->weights->weights(), config);
       if (!e) return e.why();
       serving_ = e->get();

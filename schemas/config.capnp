@@ -62,6 +62,12 @@ struct Engines {
   placement @4 :Placement = packed $help("packed fills a host before the next; spread goes round; exact takes ranks as listed");
   ranks @5 :List(Text) $elements(4096) $public $help("for exact: HOST or HOST:DEVICE of every rank, engine by engine, stage by stage");
   processes @6 :Processes = shared $help("shared: one process a host; separate: each engine its own; ranks: each rank its own, too");
+  links @7 :Links = sealed $help("between ranks that are processes: sealed, or in the clear where nobody else is on the line (lab only)");
+}
+
+enum Links {
+  sealed @0;
+  clear @1;
 }
 
 enum Placement {

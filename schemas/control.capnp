@@ -79,6 +79,7 @@ struct EngineStatus {
   retryMs @5 :UInt32;  # until the next start
   tensor @6 :UInt16;
   pipeline @7 :UInt16;
+  others @8 :List(Text) $public;  # hosts of its ranks besides
 }
 
 struct Listener {

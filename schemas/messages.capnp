@@ -125,6 +125,12 @@ struct EngineSpec {
   health @8 :Config.Health;
   shape @9 :Config.Shape;  # of answers to who seals for a roster's key
   optimizations @10 :List(Text) $public;  # of the policy's table, as the file names them
+  places @11 :List(RankPlace);  # of its ranks, stage by stage; the first leads
+}
+
+struct RankPlace {
+  host @0 :Text $public;
+  address @1 :Text $public;  # where the other ranks reach it
 }
 
 enum Phase {
@@ -152,6 +158,7 @@ struct EngineState {
   arenas @9 :UInt32;        # alive; zero when it is gone
   model @10 :Text $public;  # what clients call it
   context @11 :UInt32;
+  door @12 :UInt16;  # where its ranks come in, if they are processes; zero: not yet
 }
 
 # scheduler -> engine: you are in; tell me of ends and load
@@ -263,12 +270,29 @@ struct StartEngine {
   spec @0 :EngineSpec;
 }
 
-# rank -> the process of its engine, over a socket that only the two have: where are the others?
+# directory -> supervisor of a host that has ranks of an engine elsewhere: start them
+struct StartRanks {
+  spec @0 :EngineSpec;
+  door @1 :UInt16;  # of the engine, at its first rank's address
+}
+
+# rank -> the process of its engine, over a connection that only the two have
 struct RankAsk {
-  key @0 :Text $public;
   union {
-    set @1 :Data $public;  # addresses, each once
-    getMs @2 :UInt32;      # it waits so long at most
+    join :group {  # first of all; behind the answer comes the epoch's secret
+      slot @0 :UInt16;
+      epoch @1 :UInt32;
+      rank @2 :UInt16;
+    }
+    set :group {  # addresses, each once
+      key @3 :Text $public;
+      value @4 :Data $public;
+    }
+    get :group {
+      key @5 :Text $public;
+      waitMs @6 :UInt32;  # at most
+    }
+    ends @7 :Text $public;  # this rank does, and why; nobody answers
   }
 }
 
@@ -277,13 +301,13 @@ struct RankAnswer {
   why @1 :Text $public;  # there is none; empty: there is
 }
 
-# directory -> supervisor: end it now; what it ran is lost
+# directory -> supervisor: end it now, or its ranks there; what it ran is lost
 struct KillEngine {
   slot @0 :UInt16;
   epoch @1 :UInt32;
 }
 
-# supervisor -> directory: the process or actor of an engine ended
+# supervisor -> directory: the process or actor of an engine ended, or of its ranks there
 struct EngineEnded {
   slot @0 :UInt16;
   epoch @1 :UInt32;

@@ -2,7 +2,7 @@
 
 #include "actors/cli/commands.hpp"
 #include "actors/cluster/process_house.hpp"
-#include "actors/cluster/rank_house.hpp"
+#include "actors/cluster/rank_process.hpp"
 
 namespace lethe {
 
@@ -18,6 +18,15 @@ std::optional<directory_address> address_of(const std::string& text) {
   return at;
 }
 
+/// Which keys a child may show.
+std::shared_ptr<node_tls> tls_options(CLI::App& command) {
+  auto tls = std::make_shared<node_tls>();
+  command.add_option("--certificate", tls->certificate)->required();
+  command.add_option("--key", tls->key)->required();
+  command.add_option("--authority", tls->authority)->required();
+  return tls;
+}
+
 }  // namespace
 
 /// What `lethe up` starts; not shown in the help.
@@ -25,12 +34,9 @@ void add_engine_process(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("engine-process", "")->group("");
   auto directory = std::make_shared<std::string>();
   auto leader = std::make_shared<std::string>();
-  auto tls = std::make_shared<node_tls>();
   command->add_option("--directory", *directory)->required();
   command->add_option("--leader", *leader)->required();
-  command->add_option("--certificate", tls->certificate)->required();
-  command->add_option("--key", tls->key)->required();
-  command->add_option("--authority", tls->authority)->required();
+  auto tls = tls_options(*command);
   command->callback([=, &exit_code] {
     auto at = address_of(*directory);
     if (at) at->leader = *leader;
@@ -38,12 +44,15 @@ void add_engine_process(CLI::App& app, int& exit_code) {
   });
 }
 
-/// What an engine's process starts, where each rank is one.
+/// What an engine's process starts, or the supervisor of another host, where each rank is one.
 void add_rank_process(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("rank-process", "")->group("");
   auto rank = std::make_shared<uint32_t>(0);
+  auto attached = std::make_shared<bool>(false);
   command->add_option("RANK", *rank)->required();
-  command->callback([=, &exit_code] { exit_code = run_rank_process(*rank); });
+  command->add_flag("--attached", *attached);
+  auto tls = tls_options(*command);
+  command->callback([=, &exit_code] { exit_code = run_rank_process(*rank, *tls, *attached); });
 }
 
 }  // namespace lethe

@@ -55,6 +55,14 @@ std::string service_picture(schema::Status::Reader s) {
   return out;
 }
 
+/// "1x2, ranks on south, too"
+std::string others_text(schema::EngineStatus::Reader e) {
+  if (e.getOthers().size() == 0) return {};
+  std::vector<std::string> names;
+  for (auto name : e.getOthers()) names.push_back(name);
+  return fmt::format(", ranks on {}, too", fmt::join(names, ", "));
+}
+
 std::string picture(schema::Status::Reader s) {
   if (s.getWanted() == 0 && s.getServices().size() > 0) return service_picture(s);
   uint32_t ready = 0;
@@ -72,9 +80,9 @@ std::string picture(schema::Status::Reader s) {
             : fmt::format("├─ host {}  {}  not here\n", h.getName().cStr(), h.getAddress().cStr());
     for (auto e : s.getEngines()) {
       if (e.getHost() != h.getName()) continue;
-      out += fmt::format("│   ├─ engine {}  {:<8}  {}x{}  pid {}  {}  {}\n", e.getSlot(),
+      out += fmt::format("│   ├─ engine {}  {:<8}  {}x{}{}  pid {}  {}  {}\n", e.getSlot(),
                          word_of(e.getState().getPhase()), e.getTensor(), e.getPipeline(),
-                         e.getState().getPid(), load_text(e), note_of(e));
+                         others_text(e), e.getState().getPid(), load_text(e), note_of(e));
     }
   }
   if (auto by = s.getScaling(); by.getMost() > 0)
@@ -96,6 +104,9 @@ void write_engine(json_text& out, schema::EngineStatus::Reader e) {
   auto state = e.getState();
   auto l = e.getLoad();
   out.open('{').key("engine").number(uint64_t{e.getSlot()}).key("host").text(e.getHost().cStr());
+  out.key("others").open('[');
+  for (auto name : e.getOthers()) out.text(name.cStr());
+  out.close(']');
   out.key("phase").text(word_of(state.getPhase())).key("epoch").number(uint64_t{state.getEpoch()});
   out.key("pid").number(uint64_t{state.getPid()}).key("restarts").number(uint64_t{e.getRestarts()});
   out.key("reason").text(state.getReason().cStr()).key("running").number(uint64_t{l.getRunning()});

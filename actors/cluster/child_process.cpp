@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,6 +33,13 @@ int life_pipe() {
 }
 
 error not_started() { return fail("another process cannot be started: {}", std::strerror(errno)); }
+
+std::string last_words(int order) {
+  std::string text(last_words_max, '\0');
+  ssize_t got = ::pread(order, text.data(), text.size(), 0);
+  text.resize(size_t(std::max<ssize_t>(got, 0)));
+  return text.starts_with(last_words_mark) ? text.substr(last_words_mark.size()) : "";
+}
 
 /// One's source may be another's target: all are copied first.
 result<std::vector<owned_fd>> copies(const std::vector<int>& of) {
@@ -82,11 +90,19 @@ result<int> start_child(const std::vector<std::string>& words, int order,
   return pid;
 }
 
-std::string last_words(int order) {
-  std::string text(last_words_max, '\0');
-  ssize_t got = ::pread(order, text.data(), text.size(), 0);
-  text.resize(size_t(std::max<ssize_t>(got, 0)));
-  return text.starts_with(last_words_mark) ? text.substr(last_words_mark.size()) : "";
+siginfo_t await_end(int child) {
+  siginfo_t info{};
+  while (::waitid(P_PID, id_t(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  return info;
+}
+
+std::string how_it_ended(const siginfo_t& info, int order) {
+  if (info.si_code != CLD_EXITED)
+    return fmt::format("its process was ended by signal {} ({})", info.si_status,
+                       ::strsignal(info.si_status));
+  auto words = last_words(order);
+  return words.empty() ? fmt::format("its process ended with status {}", info.si_status) : words;
 }
 
 std::vector<std::byte> read_order(size_t bytes_max) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <csignal>
+
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -21,8 +23,10 @@ result<owned_fd> order_in_memory(const std::vector<std::byte>& frame);
 /// this process, and is deaf to the terminal's Ctrl-C.
 result<int> start_child(const std::vector<std::string>& words, int order,
                         std::initializer_list<int> own = {});
-/// What a child left in its order's place; empty if nothing.
-std::string last_words(int order);
+/// Waits until that child has ended; it stays a zombie, so that nobody else gets its number.
+siginfo_t await_end(int child);
+/// By what it left in its order's place, if it did.
+std::string how_it_ended(const siginfo_t& info, int order);
 
 // In the child:
 

@@ -64,16 +64,38 @@ void directory_state::engine_said(const wire<schema::EngineState>& m) {
                        : fleet_->engine_said(id, r.getEpoch(), r.getPhase(), now());
     if (!ours) return;
     auto& known = engines_[id];
-    if (!known.handle || known.epoch != r.getEpoch()) self_->monitor(handle);
-    known = {handle, r.getEpoch(), m};
+    bool again = known.handle && known.epoch == r.getEpoch();
+    if (!again) self_->monitor(handle);
+    if (r.getDoor() != 0 && !(again && known.door != 0)) start_ranks(id, r.getEpoch(), r.getDoor());
+    known = {handle, r.getEpoch(), m, r.getDoor()};
     self_->delegate(scheduler_, m);
   });
   act();
 }
 
+/// Those on its own host it starts itself.
+void directory_state::start_ranks(uint16_t id, uint32_t epoch, uint16_t door) {
+  const auto& place = fleet_->engines().at(id).place;
+  for (const auto& name : place.hosts()) {
+    auto host = hosts_.find(name);
+    if (name == place.host || host == hosts_.end()) continue;
+    self_->send(host->second.handle,
+                clerk_.write<schema::StartRanks>(0, [&](schema::StartRanks::Builder b) {
+                  plan_->describe(b.initSpec(), id, epoch, place, name);
+                  b.setDoor(door);
+                }));
+  }
+}
+
 void directory_state::engine_ended(const wire<schema::EngineEnded>& m) {
   clerk_.read(m, [&](schema::EngineEnded::Reader r) {
-    fleet_->engine_ended(r.getSlot(), r.getEpoch(), r.getReason(), now());
+    auto known = fleet_->engines().find(r.getSlot());
+    if (known == fleet_->engines().end()) return;
+    auto host = hosts_.find(known->second.place.host);
+    if (host != hosts_.end() && host->second.handle == sender_of<supervisor_actor>(self_))
+      fleet_->engine_ended(r.getSlot(), r.getEpoch(), r.getReason(), now());
+    else if (known->second.phase != schema::Phase::DRAINING)  // else it is about to end by itself
+      engine_lost(r.getSlot(), r.getEpoch(), r.getReason());
   });
   act();
 }
@@ -137,7 +159,7 @@ void directory_state::obey(const fleet_order& order) {
     case fleet_order::what::start: {
       if (host == hosts_.end()) return;
       auto start = clerk_.write<schema::StartEngine>(0, [&](schema::StartEngine::Builder b) {
-        plan_->describe(b.initSpec(), order.id, order.epoch, order.host);
+        plan_->describe(b.initSpec(), order.id, order.epoch, fleet_->engines().at(order.id).place);
       });
       return self_->send(host->second.handle, start);
     }

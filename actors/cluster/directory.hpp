@@ -48,11 +48,13 @@ class directory_state {
     engine_actor handle;
     uint32_t epoch = 0;
     wire<schema::EngineState> state;
+    uint16_t door = 0;  // where its ranks on other hosts were told to come in
   };
   using answer = wire<schema::ControlAnswer>;
   using promise = caf::typed_response_promise<answer>;
 
   fleet_time now() const { return clerk_.now_ns() / 1'000'000; }
+  void start_ranks(uint16_t id, uint32_t epoch, uint16_t door);
   void engine_lost(uint16_t id, uint32_t epoch, const std::string& why);
   void act();
   void obey(const fleet_order& order);

@@ -31,7 +31,10 @@ namespace {
 
 void write_engine(schema::EngineStatus::Builder b, const engine_instance& e, fleet_time now) {
   b.setSlot(e.id);
-  b.setHost(e.place.host);
+  const auto hosts = e.place.hosts();
+  b.setHost(hosts[0]);
+  auto others = b.initOthers(uint32_t(hosts.size() - 1));
+  for (uint32_t i = 0; i < others.size(); ++i) others.set(i, hosts[i + 1]);
   b.setRestarts(uint16_t(std::min<uint32_t>(e.restarts, UINT16_MAX)));
   b.setRetryMs(e.phase == schema::Phase::WAITING && e.retry_at > now ? uint32_t(e.retry_at - now)
                                                                      : 0);

@@ -24,13 +24,7 @@ void engine_state::begin(engine_actor::stateful_pointer<engine_state> self, engi
   clerk_ = clerk(setup_.trace, actor_kind::engine, setup_.slot);
   directory_ = std::move(directory);
   say(schema::Phase::STARTING);
-  uint64_t told = 0;
-  auto opened = setup_.open([&](uint64_t done, uint64_t total) {
-    if (uint64_t now = clerk_.now_ns(); now - told > 100'000'000 || done == total) {
-      told = now;
-      say(schema::Phase::LOADING, {}, done, total);
-    }
-  });
+  auto opened = setup_.open(told_of_opening());
   if (!opened) {
     say(schema::Phase::FAILED, opened.why().text);
     return self_->quit(caf::exit_reason::user_shutdown);
@@ -47,6 +41,21 @@ void engine_state::begin(engine_actor::stateful_pointer<engine_state> self, engi
                       tick::value);
 }
 
+opening engine_state::told_of_opening() {
+  return {.progress =
+              [this, told = uint64_t{0}](uint64_t done, uint64_t total) mutable {
+                uint64_t now = clerk_.now_ns();
+                if (now - told <= 100'000'000 && done != total) return;
+                told = now;
+                say(schema::Phase::LOADING, {}, done, total);
+              },
+          .door =
+              [this](uint16_t port) {
+                door_ = port;
+                say(schema::Phase::LOADING);
+              }};
+}
+
 void engine_state::say(schema::Phase phase, const std::string& reason, uint64_t done,
                        uint64_t total) {
   self_->send(directory_, clerk_.write<schema::EngineState>(0, [&](schema::EngineState::Builder b) {
@@ -58,6 +67,7 @@ void engine_state::say(schema::Phase phase, const std::string& reason, uint64_t 
     b.setPid(uint32_t(::getpid()));
     b.setReason(reason);
     b.setArenas(uint32_t(count_arenas().alive));
+    b.setDoor(door_);
     if (phase != schema::Phase::READY) return;
     const auto& c = serving().config();
     b.setNode(data_of(engine_->service->key.published().to_bytes()));

@@ -11,6 +11,12 @@ namespace lethe {
 /// Bytes of weights read, and in all.
 using load_progress = std::function<void(uint64_t, uint64_t)>;
 
+/// Whom to tell how far an engine is while it opens.
+struct opening {
+  load_progress progress;
+  std::function<void(uint16_t)> door;  // where its ranks come in
+};
+
 /// What an engine actor is told at its start. The simulation opens another kind of engine.
 struct engine_setup {
   uint16_t slot = 0;
@@ -23,7 +29,7 @@ struct engine_setup {
   tracer* trace = nullptr;
   uint32_t report_ms = 200;
   caf::actor_clock::time_point ticks_from;  // the wall clock's beginning, by the actors' clock
-  std::function<result<opened_engine>(load_progress)> open;
+  std::function<result<opened_engine>(const opening&)> open;
 };
 
 class engine_state {
@@ -47,6 +53,7 @@ class engine_state {
  private:
   void say(schema::Phase phase, const std::string& reason = {}, uint64_t done = 0,
            uint64_t total = 0);
+  opening told_of_opening();
   void say_lost(uint64_t request, schema::LossReason why, const face_actor& client,
                 bytes_view refusal = {});
   void refuse(uint64_t request, schema::LossReason why, const face_actor& client,
@@ -75,6 +82,7 @@ class engine_state {
   size_t padding_ = 0;  // of them: released
   told_together took_{1};
   engine_numbers told_;                // when it was last told what requests took
+  uint16_t door_ = 0;                  // where its ranks come in
   uint64_t steps_ = 0, moved_ns_ = 0;  // the last progress seen
   bool draining_ = false;
 };

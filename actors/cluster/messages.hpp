@@ -44,6 +44,7 @@ using directory_actor =
                      caf::reacts_to<tick>>;
 using supervisor_actor =
     caf::typed_actor<caf::reacts_to<wire<schema::StartEngine>>,
+                     caf::reacts_to<wire<schema::StartRanks>>,
                      caf::reacts_to<wire<schema::KillEngine>>,
                      caf::reacts_to<wire<schema::EngineEnded>>, caf::reacts_to<wire<schema::Leave>>,
                      caf::replies_to<wire<schema::TraceAsk>>::with<wire<schema::ControlAnswer>>>;
@@ -71,6 +72,7 @@ CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::Drain>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::Join>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::Joined>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::StartEngine>))
+CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::StartRanks>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::KillEngine>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::EngineEnded>))
 CAF_ADD_TYPE_ID(lethe_messages, (lethe::wire<lethe::schema::Leave>))

@@ -25,15 +25,6 @@ trace_mode mode_of(schema::TraceMode m) {
   return trace_mode::allowed;
 }
 
-/// The ranks that an engine wants as processes, if its file says so.
-ranks_maker maker_of(schema::EngineSpec::Reader spec, const loaded_model& model) {
-  if (spec.getEngines().getProcesses() != schema::Processes::RANKS) return {};
-  auto order = pack<schema::StartEngine>({}, [&](auto b) { b.setSpec(spec); });
-  return [order = std::move(order), &model](const grid_config& config) {
-    return start_ranks(order, model, config);
-  };
-}
-
 }  // namespace
 
 engine_config config_of(schema::EngineSpec::Reader spec) {
@@ -69,16 +60,33 @@ result<std::shared_ptr<const served_model>> engine_opener::model(const model_opt
   return opened;
 }
 
-result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec,
-                                          const load_progress& progress) {
+/// Of an engine whose ranks are processes; else none.
+result<std::unique_ptr<rank_door>> engine_opener::door(schema::EngineSpec::Reader spec,
+                                                       const opening& told) {
+  if (spec.getEngines().getProcesses() != schema::Processes::RANKS)
+    return std::unique_ptr<rank_door>();
+  if (!tls_) return fail("ranks: an engine that shares its process has none of their own");
+  auto door = open_door(spec, *tls_);
+  if (door) told.door((*door)->port());
+  return door;
+}
+
+result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec, const opening& told) {
   auto m = spec.getModel();
+  auto ranks_come_in = door(spec, told);
+  if (!ranks_come_in) return ranks_come_in.why();
   auto opened = model({.path = m.getPath().cStr(),
                        .name = m.getName(),
                        .quantize = m.getQuantize(),
-                       .progress = progress});
+                       .progress = told.progress});
   if (!opened) return opened.why();
   const auto& weights = *(*opened)->weights;
-  auto serving = engine::start(weights.weights(), config_of(spec), maker_of(spec, weights));
+  ranks_maker maker;
+  if (*ranks_come_in)
+    maker = [&](const grid_config& config) {
+      return start_ranks(spec, *std::move(ranks_come_in), *tls_, weights, config);
+    };
+  auto serving = engine::start(weights.weights(), config_of(spec), maker);
   if (!serving) return serving.why();
   return opened_engine{*std::move(opened), *std::move(serving)};
 }
@@ -102,12 +110,10 @@ engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<en
     setup.tokens_only = !policy::takes(r.getSpec().getProfile(), "exact-metrics");
   });
   check(bool(read));
-  setup.open = [order,
-                opener = std::move(opener)](load_progress progress) -> result<opened_engine> {
+  setup.open = [order, opener = std::move(opener)](const opening& told) -> result<opened_engine> {
     result<opened_engine> opened = fail("the order to start was no message");
-    auto again = unpack(order, [&](schema::StartEngine::Reader r) {
-      opened = opener->open(r.getSpec(), progress);
-    });
+    auto again = unpack(
+        order, [&](schema::StartEngine::Reader r) { opened = opener->open(r.getSpec(), told); });
     if (!again) return again.why();
     return opened;
   };

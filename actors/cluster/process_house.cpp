@@ -15,17 +15,6 @@
 
 namespace lethe {
 
-namespace {
-
-std::string how_it_ended(const siginfo_t& info, const std::string& words) {
-  if (info.si_code == CLD_EXITED)
-    return words.empty() ? fmt::format("its process ended with status {}", info.si_status) : words;
-  return fmt::format("its process was ended by signal {} ({})", info.si_status,
-                     ::strsignal(info.si_status));
-}
-
-}  // namespace
-
 process_house::~process_house() {
   {
     std::lock_guard guard(lock_);
@@ -43,39 +32,51 @@ void process_house::join_waiters() {
   });
 }
 
+std::vector<std::string> words_of(const node_tls& tls) {
+  return {"--certificate", tls.certificate.string(), "--key", tls.key.string(),
+          "--authority",   tls.authority.string()};
+}
+
 result<void> process_house::start(const wire<schema::StartEngine>& order, uint16_t id,
                                   directory_actor, ended then) {
-  auto held = order_in_memory(order.frame);
+  return begin(
+      {"lethe", "engine-process", "--directory",
+       fmt::format("{}:{}", directory_.address, directory_.port), "--leader", directory_.leader},
+      order.frame, id, std::move(then));
+}
+
+result<void> process_house::start_ranks(const wire<schema::StartRanks>& order, uint32_t first,
+                                        uint16_t id, ended then) {
+  return begin({"lethe", "rank-process", std::to_string(first)}, order.frame, id, std::move(then));
+}
+
+result<void> process_house::begin(std::vector<std::string> words,
+                                  const std::vector<std::byte>& order, uint16_t id, ended then) {
+  auto held = order_in_memory(order);
   if (!held) return held.why();
   auto memory = std::make_shared<const owned_fd>(*std::move(held));
-  auto pid = start_child({"lethe", "engine-process", "--directory",
-                          fmt::format("{}:{}", directory_.address, directory_.port), "--leader",
-                          directory_.leader, "--certificate", tls_.certificate.string(), "--key",
-                          tls_.key.string(), "--authority", tls_.authority.string()},
-                         memory->get());
+  for (auto& word : words_of(tls_)) words.push_back(std::move(word));
+  auto pid = start_child(words, memory->get());
   if (!pid) return pid.why();
   join_waiters();
   std::lock_guard guard(lock_);
   running_[id] = *pid;
   auto& waiter = waiters_.emplace_back();
   waiter.thread = std::thread([this, id, child = *pid, memory, then = std::move(then), &waiter] {
-    auto how = wait_for(id, child);
-    then(how_it_ended(how, last_words(memory->get())));
+    const auto how = await_end(child);
+    reap(id, child);
+    then(how_it_ended(how, memory->get()));
     waiter.done = true;
   });
   return {};
 }
 
 /// The pid stays taken until the child is reaped, so nobody else can be killed in its place.
-siginfo_t process_house::wait_for(uint16_t id, int pid) {
-  siginfo_t info{};
-  while (::waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
-  }
+void process_house::reap(uint16_t id, int pid) {
   std::lock_guard guard(lock_);
   auto found = running_.find(id);
   if (found != running_.end() && found->second == pid) running_.erase(found);
   ::waitpid(pid, nullptr, 0);
-  return info;
 }
 
 void process_house::kill(uint16_t id) {
@@ -127,10 +128,10 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   if (!directory.who)
     ::_exit(
         refuse_to_run(rendered(telemetry_event(schema::Event::NOT_JOINED, directory.fault), {})));
-  auto opener = std::make_shared<engine_opener>();
+  auto opener = std::make_shared<engine_opener>(tls);
   auto setup = setup_of(order, opener, &trace);
-  setup.open = [open = std::move(setup.open), hardens](load_progress progress) {
-    auto opened = open(std::move(progress));
+  setup.open = [open = std::move(setup.open), hardens](const opening& told) {
+    auto opened = open(told);
     if (opened && hardens)
       if (auto closed = close_engine(); !closed) opened = closed.why();
     if (!opened) leave_last_words(opened.why().text);

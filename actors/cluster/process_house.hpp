@@ -1,7 +1,5 @@
 #pragma once
 
-#include <csignal>
-
 #include <atomic>
 #include <list>
 #include <mutex>
@@ -29,6 +27,8 @@ class process_house final : public engine_house {
 
   result<void> start(const wire<schema::StartEngine>& order, uint16_t id, directory_actor directory,
                      ended then) override;
+  result<void> start_ranks(const wire<schema::StartRanks>& order, uint32_t first, uint16_t id,
+                           ended then) override;
   void kill(uint16_t id) override;
 
  private:
@@ -36,8 +36,10 @@ class process_house final : public engine_house {
     std::thread thread;
     std::atomic<bool> done{false};
   };
+  result<void> begin(std::vector<std::string> words, const std::vector<std::byte>& order,
+                     uint16_t id, ended then);
   void join_waiters();
-  siginfo_t wait_for(uint16_t id, int pid);
+  void reap(uint16_t id, int pid);
 
   directory_address directory_;
   node_tls tls_;
@@ -45,6 +47,9 @@ class process_house final : public engine_house {
   std::map<uint16_t, int> running_;  // pids, not reaped
   std::list<waiter> waiters_;
 };
+
+/// How a child hears of its keys.
+std::vector<std::string> words_of(const node_tls& tls);
 
 /// What such a process runs; its exit status.
 int run_engine_process(const directory_address& directory, const node_tls& tls);

@@ -1,141 +1,91 @@
 #include "actors/cluster/rank_house.hpp"
 
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
-#include <cstring>
-#include <list>
-#include <thread>
-
-#include "actors/cluster/child_process.hpp"
+#include "actors/cluster/rank_children.hpp"
 #include "actors/cluster/rank_link.hpp"
-#include "actors/cluster/rank_socket.hpp"
+#include "actors/cluster/rank_process.hpp"
 #include "parallel/process_ranks.hpp"
-#include "runtime/base/first_error.hpp"
-#include "runtime/crypto/random.hpp"
 
 namespace lethe {
 
 namespace {
 
-using steady = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds look_again{20}, end_patience{2000};
-
-/// A store whose askers needn't wait for a rank that has ended.
-class watched_store final : public rank_store {
- public:
-  result<void> set(std::string_view key, bytes_view value) override {
-    return values_.set(key, value);
-  }
-  result<std::vector<std::byte>> get(std::string_view key, deadline until) override {
-    for (;;) {
-      const auto now = steady::now();
-      auto value = values_.get(key, std::min(until, now + look_again));
-      if (value || now >= until) return value;
-      if (auto lost = lost_.get(); !lost) return lost.why();
-    }
-  }
-  void lose(error why) { lost_.set(std::move(why)); }
-  result<void> health() const { return lost_.get(); }
-
- private:
-  memory_rank_store values_;
-  first_error lost_;
-};
-
-/// The other ranks' processes.
-class rank_house {
- public:
-  explicit rank_house(key_bytes secret) : secret_(std::move(secret)) {}
-  /// Ranks end when their leader has told them; who doesn't is killed.
-  ~rank_house() {
-    for (auto& r : ranks_) end(r);
-  }
-  result<void> add(uint32_t number, const wire<schema::StartEngine>& order, int weights) {
-    int both[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both) != 0)
-      return fail("a rank's process cannot be started: {}", std::strerror(errno));
-    owned_fd ours(both[0]), theirs(both[1]);
-    auto held = order_in_memory(order.frame);
-    if (!held) return held.why();
-    auto pid = start_child({"lethe", "rank-process", std::to_string(number)}, held->get(),
-                           {theirs.get(), weights});
-    if (!pid) return pid.why();
-    auto& r = ranks_.emplace_back(number, *pid, *std::move(held), std::move(ours));
-    (void)::send(r.socket.get(), secret_.data(), secret_.size(), MSG_NOSIGNAL);
-    r.answers = std::thread([this, &r] {
-      answer_rank(r.socket.get(), store_);
-      auto words = last_words(r.order.get());
-      store_.lose(fail("rank {}: {}", r.number, words.empty() ? "its process ended" : words));
-    });
-    return {};
-  }
-  rank_store& store() { return store_; }
-  result<void> health() const { return store_.health(); }
-  key_bytes secret() const { return key_bytes(secret_.view()); }
-
- private:
-  struct rank {
-    rank(uint32_t n, int p, owned_fd o, owned_fd s)
-        : number(n), pid(p), order(std::move(o)), socket(std::move(s)) {}
-    uint32_t number;
-    int pid;
-    owned_fd order, socket;
-    std::thread answers;
-  };
-
-  static void end(rank& r) {
-    ::shutdown(r.socket.get(), SHUT_RDWR);
-    if (r.answers.joinable()) r.answers.join();
-    const auto until = steady::now() + end_patience;
-    while (::waitpid(r.pid, nullptr, WNOHANG) == 0) {
-      if (steady::now() > until) ::kill(r.pid, SIGKILL);
-      std::this_thread::sleep_for(look_again);
-    }
-  }
-
-  key_bytes secret_;
-  watched_store store_;
-  std::list<rank> ranks_;
-};
-
 /// Leads them, and outlasts them.
 class housed_ranks final : public step_ranks {
  public:
-  housed_ranks(std::unique_ptr<rank_house> house, std::unique_ptr<process_ranks> leader)
-      : house_(std::move(house)), leader_(std::move(leader)) {}
+  explicit housed_ranks(std::unique_ptr<rank_door> door)
+      : door_(std::move(door)),
+        beside_([this](uint32_t rank, const std::string& how) { door_->lose(rank, how); }) {}
+
+  result<void> start(schema::EngineSpec::Reader spec, const node_tls& tls,
+                     const loaded_model& model, const grid_config& config);
   void submit(const step_plan& plan, const step_data& data) override {
     leader_->submit(plan, data);
   }
   result<void> wait_oldest() override { return leader_->wait_oldest(); }
-  result<void> health() const override { return house_->health(); }
+  result<void> health() const override { return door_->health(); }
 
  private:
-  std::unique_ptr<rank_house> house_;
+  result<void> add_own(schema::EngineSpec::Reader spec, const node_tls& tls, int weights);
+  result<void> await_weights(uint32_t ranks);
+
+  std::unique_ptr<rank_door> door_;
+  rank_children beside_;
   std::unique_ptr<process_ranks> leader_;  // ends first
 };
 
+result<void> housed_ranks::add_own(schema::EngineSpec::Reader spec, const node_tls& tls,
+                                   int weights) {
+  auto order = pack<schema::StartRanks>({}, [&](schema::StartRanks::Builder b) {
+    b.setSpec(spec);
+    b.setDoor(door_->port());
+  });
+  for (uint32_t rank : ranks_beside(spec, 0))
+    if (rank != 0)
+      if (auto added = beside_.add(rank, order, tls, weights); !added) return added;
+  return {};
+}
+
+/// However long that takes on another host: whoever ordered this engine has patience of its own.
+result<void> housed_ranks::await_weights(uint32_t ranks) {
+  const auto until = std::chrono::steady_clock::now() + weights_patience;
+  for (uint32_t rank = 1; rank < ranks; ++rank)
+    if (auto has = door_->store().get(weights_key(rank), until); !has) return has.why();
+  return door_->store().set(all_weights_key, {});
+}
+
+result<void> housed_ranks::start(schema::EngineSpec::Reader spec, const node_tls& tls,
+                                 const loaded_model& model, const grid_config& config) {
+  auto link = link_of(spec, config, 0, door_->secret());
+  if (!link) return link.why();
+  if (auto added = add_own(spec, tls, model.memfd()); !added) return added;
+  if (auto all = await_weights(link->base.size); !all) return all;
+  auto groups = join_rank_groups(link->base, config.ranks, door_->store());
+  if (!groups) return groups.why();
+  auto leader = process_ranks::start(model.weights(), config, *std::move(groups), link->spin);
+  if (!leader) return leader.why();
+  leader_ = *std::move(leader);
+  return {};
+}
+
 }  // namespace
 
-result<std::unique_ptr<step_ranks>> start_ranks(const wire<schema::StartEngine>& order,
-                                                const loaded_model& model,
+result<std::unique_ptr<rank_door>> open_door(schema::EngineSpec::Reader spec, const node_tls& tls) {
+  auto keys = rank_keys::of(tls);
+  if (!keys) return keys.why();
+  rank_door::terms terms{.slot = spec.getSlot(), .epoch = spec.getEpoch()};
+  for (auto place : spec.getPlaces()) terms.hosts.push_back(place.getHost());
+  if (terms.hosts.empty()) return fail("ranks: engine {} has no places", spec.getSlot());
+  terms.address = spec.getPlaces()[0].getAddress();
+  return rank_door::open(std::move(terms), *std::move(keys));
+}
+
+result<std::unique_ptr<step_ranks>> start_ranks(schema::EngineSpec::Reader spec,
+                                                std::unique_ptr<rank_door> door,
+                                                const node_tls& tls, const loaded_model& model,
                                                 const grid_config& config) {
-  key_bytes secret(rank_secret_bytes);
-  fill_random(secret.bytes());
-  auto house = std::make_unique<rank_house>(std::move(secret));
-  for (uint32_t rank = 1; rank < config.ranks.tensor * config.ranks.pipeline; ++rank)
-    if (auto added = house->add(rank, order, model.memfd()); !added) return added.why();
-  rank_link link;
-  auto read = unpack(order, [&](schema::StartEngine::Reader r) {
-    link = link_of(r.getSpec(), config, 0, house->secret());
-  });
-  if (!read) return read.why();
-  auto groups = join_rank_groups(link.base, config.ranks, house->store());
-  if (!groups) return groups.why();
-  auto leader = process_ranks::start(model.weights(), config, *std::move(groups), link.spin);
-  if (!leader) return leader.why();
-  return std::unique_ptr<step_ranks>(new housed_ranks(std::move(house), *std::move(leader)));
+  auto ranks = std::make_unique<housed_ranks>(std::move(door));
+  if (auto started = ranks->start(spec, tls, model, config); !started) return started.why();
+  return std::unique_ptr<step_ranks>(std::move(ranks));
 }
 
 }  // namespace lethe

@@ -1,19 +1,24 @@
 #pragma once
 
+#include "actors/cluster/rank_door.hpp"
 #include "parallel/grid.hpp"
 #include "parallel/step_ranks.hpp"
 #include "runtime/model/load.hpp"
-#include "runtime/wire/message_limits.hpp"
+#include "schemas/messages.capnp.h"
 
 namespace lethe {
 
-/// The ranks of an engine as processes of this host. This one computes the first and leads; the
-/// others end with it, and share its weights. `order` is the engine's own.
-result<std::unique_ptr<step_ranks>> start_ranks(const wire<schema::StartEngine>& order,
-                                                const loaded_model& model,
-                                                const grid_config& config);
+struct node_tls;
 
-/// What each of the others runs; its exit status.
-int run_rank_process(uint32_t rank);
+/// Where the ranks of an engine come in, if they are processes. Open before the weights are loaded:
+/// other hosts load theirs meanwhile.
+result<std::unique_ptr<rank_door>> open_door(schema::EngineSpec::Reader spec, const node_tls& tls);
+
+/// The ranks of an engine as processes. This one computes the first and leads; those of this host
+/// share its weights, those of others are started by their supervisors.
+result<std::unique_ptr<step_ranks>> start_ranks(schema::EngineSpec::Reader spec,
+                                                std::unique_ptr<rank_door> door,
+                                                const node_tls& tls, const loaded_model& model,
+                                                const grid_config& config);
 
 }  // namespace lethe

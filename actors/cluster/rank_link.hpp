@@ -6,14 +6,15 @@
 
 namespace lethe {
 
-inline constexpr size_t rank_secret_bytes = 32;
-
 /// How one rank of an engine talks to the others.
 struct rank_link {
   gloo_config base;
   bool spin = false;  // its threads may wait busily
 };
-rank_link link_of(schema::EngineSpec::Reader spec, const grid_config& config, uint32_t rank,
-                  key_bytes secret);
+result<rank_link> link_of(schema::EngineSpec::Reader spec, const grid_config& config, uint32_t rank,
+                          key_bytes secret);
+
+/// Ranks that are on the same host as this one, itself among them.
+std::vector<uint32_t> ranks_beside(schema::EngineSpec::Reader spec, uint32_t rank);
 
 }  // namespace lethe

@@ -1,12 +1,15 @@
+#include "actors/cluster/rank_process.hpp"
+
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
+
+#include <atomic>
 
 #include "actors/cluster/child_process.hpp"
 #include "actors/cluster/open_engine.hpp"
-#include "actors/cluster/rank_house.hpp"
+#include "actors/cluster/rank_asks.hpp"
+#include "actors/cluster/rank_children.hpp"
 #include "actors/cluster/rank_link.hpp"
-#include "actors/cluster/rank_socket.hpp"
 #include "parallel/process_ranks.hpp"
 #include "runtime/hardening/harden.hpp"
 
@@ -14,48 +17,110 @@ namespace lethe {
 
 namespace {
 
-constexpr int socket_fd = first_own_fd, weights_fd = first_own_fd + 1;
+constexpr int weights_fd = first_own_fd;
 
-result<void> serve(uint32_t rank, schema::EngineSpec::Reader spec) {
-  const bool hardens = spec.getProfile() != schema::Profile::LAB;
-  if (hardens)
+[[noreturn]] void end_process(const result<void>& done) {
+  if (!done) leave_last_words(done.why().text);
+  ::_exit(done ? 0 : 1);
+}
+
+/// One rank, from the order to the end.
+class rank_life {
+ public:
+  rank_life(uint32_t rank, const wire<schema::StartRanks>& order, const node_tls& tls,
+            bool attached)
+      : rank_(rank), order_(order), tls_(tls), attached_(attached) {}
+
+  result<void> run(schema::StartRanks::Reader r);
+
+ private:
+  result<void> serve(schema::EngineSpec::Reader spec, rank_line& line);
+  result<std::unique_ptr<loaded_model>> weights(schema::EngineSpec::Reader spec) const;
+  result<void> start_others(schema::EngineSpec::Reader spec, int weights);
+
+  const uint32_t rank_;
+  const wire<schema::StartRanks>& order_;
+  const node_tls& tls_;
+  const bool attached_;
+  std::atomic<bool> done_ = false;
+  // One that is lost takes this process along, and that the others.
+  rank_children beside_{[this](uint32_t rank, const std::string& how) {
+    if (!done_) end_process(fail("rank {}: {}", rank, how));
+  }};
+};
+
+result<void> rank_life::run(schema::StartRanks::Reader r) {
+  auto spec = r.getSpec();
+  auto places = spec.getPlaces();
+  if (rank_ >= places.size()) return fail("ranks: there is no rank {}", rank_);
+  if (spec.getProfile() != schema::Profile::LAB)
     if (auto hard = refuse_dumps(); !hard) return hard;
-  key_bytes secret(rank_secret_bytes);
-  if (::recv(socket_fd, secret.data(), secret.size(), MSG_WAITALL) != ssize_t(secret.size()))
-    return fail("there is no secret; engines start ranks, not people");
-  auto file = checkpoint::open(spec.getModel().getPath().cStr());
+  auto keys = rank_keys::of(tls_);
+  if (!keys) return keys.why();
+  auto line = rank_line::call(places[0].getAddress().cStr(), r.getDoor(),
+                              places[0].getHost().cStr(), *keys);
+  if (!line) return line.why();
+  auto done = serve(spec, *line);
+  done_ = true;
+  if (!done) say_end(*line, done.why().text);
+  return done;
+}
+
+result<std::unique_ptr<loaded_model>> rank_life::weights(schema::EngineSpec::Reader spec) const {
+  auto m = spec.getModel();
+  auto file = checkpoint::open(m.getPath().cStr());
   if (!file) return file.why();
-  auto model = attach_weights(*file, spec.getModel().getQuantize(), weights_fd);
+  if (attached_) return attach_weights(*file, m.getQuantize(), weights_fd);
+  return load_weights(*file, m.getQuantize(), 0, {});
+}
+
+result<void> rank_life::start_others(schema::EngineSpec::Reader spec, int weights) {
+  for (uint32_t other : ranks_beside(spec, rank_))
+    if (other != rank_)
+      if (auto added = beside_.add(other, order_, tls_, weights); !added) return added;
+  return {};
+}
+
+result<void> rank_life::serve(schema::EngineSpec::Reader spec, rank_line& line) {
+  auto secret =
+      join_engine(line, {.slot = spec.getSlot(), .epoch = spec.getEpoch(), .rank = rank_});
+  if (!secret) return secret.why();
+  auto model = weights(spec);
   if (!model) return model.why();
   auto config = engine::ranks_for((*model)->weights().shape, config_of(spec));
   if (!config) return config.why();
-  auto link = link_of(spec, *config, rank, std::move(secret));
-  rank_socket store(socket_fd);
-  auto groups = join_rank_groups(link.base, config->ranks, store);
+  auto link = link_of(spec, *config, rank_, *std::move(secret));
+  if (!link) return link.why();
+  if (!attached_)
+    if (auto others = start_others(spec, (*model)->memfd()); !others) return others;
+  asked_store store(line);
+  if (auto told = store.set(weights_key(rank_), {}); !told) return told;
+  auto all = store.get(all_weights_key, std::chrono::steady_clock::now() + weights_patience);
+  if (!all) return all.why();
+  auto groups = join_rank_groups(link->base, config->ranks, store);
   if (!groups) return groups.why();
   // Whoever ends is asked for nothing more: everything is loaded.
-  if (hardens) {
+  if (spec.getProfile() != schema::Profile::LAB) {
     lock_heaps();
     if (auto closed = filter_calls(new_code::refused); !closed) return closed;
   }
-  return serve_rank((*model)->weights(), *config, *std::move(groups), link.spin);
+  return serve_rank((*model)->weights(), *config, *std::move(groups), link->spin);
 }
 
 }  // namespace
 
-int run_rank_process(uint32_t rank) {
+int run_rank_process(uint32_t rank, const node_tls& tls, bool attached) {
   // A stopped one would not notice that its parent has ended.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const wire<schema::StartEngine> order{.frame = read_order(frame_bytes_max<schema::StartEngine>)};
+  const wire<schema::StartRanks> order{.frame = read_order(frame_bytes_max<schema::StartRanks>)};
   result<void> done = fail("there is no order; engines start ranks, not people");
   if (!order.frame.empty()) {
     end_with_parent();
-    auto read =
-        unpack(order, [&](schema::StartEngine::Reader r) { done = serve(rank, r.getSpec()); });
+    rank_life life(rank, order, tls, attached);
+    auto read = unpack(order, [&](schema::StartRanks::Reader r) { done = life.run(r); });
     if (!read) done = read;
   }
-  if (!done) leave_last_words(done.why().text);
-  ::_exit(done ? 0 : 1);
+  end_process(done);
 }
 
 }  // namespace lethe

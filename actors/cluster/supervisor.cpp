@@ -36,24 +36,44 @@ void supervisor_state::tell_ended(uint16_t id, uint32_t epoch, const std::string
   }));
 }
 
+/// Another of it that may still run here is replaced.
+template <class Start>
+void supervisor_state::begin_one(schema::EngineSpec::Reader spec, Start&& start) {
+  uint16_t id = spec.getSlot();
+  uint32_t epoch = spec.getEpoch();
+  if (running_.contains(id)) setup_.house->kill(id);
+  running_[id] = epoch;
+  auto then = [self = supervisor_actor(self_), by = clerk_, id, epoch](const std::string& reason) {
+    caf::anon_send(self, by.write<schema::EngineEnded>(0, [&](schema::EngineEnded::Builder b) {
+      b.setSlot(id);
+      b.setEpoch(epoch);
+      b.setReason(reason);
+    }));
+  };
+  auto started = start(id, then);
+  if (started) return;
+  running_.erase(id);
+  tell_ended(id, epoch, started.why().text);
+}
+
 void supervisor_state::start(const wire<schema::StartEngine>& m) {
   clerk_.read(m, [&](schema::StartEngine::Reader r) {
-    uint16_t id = r.getSpec().getSlot();
-    uint32_t epoch = r.getSpec().getEpoch();
-    if (running_.contains(id)) setup_.house->kill(id);
-    running_[id] = epoch;
-    auto then = [self = supervisor_actor(self_), by = clerk_, id,
-                 epoch](const std::string& reason) {
-      caf::anon_send(self, by.write<schema::EngineEnded>(0, [&](schema::EngineEnded::Builder b) {
-        b.setSlot(id);
-        b.setEpoch(epoch);
-        b.setReason(reason);
-      }));
-    };
-    auto started = setup_.house->start(m, id, directory_, then);
-    if (started) return;
-    running_.erase(id);
-    tell_ended(id, epoch, started.why().text);
+    begin_one(r.getSpec(),
+              [&](uint16_t id, auto then) { return setup_.house->start(m, id, directory_, then); });
+  });
+}
+
+void supervisor_state::start_ranks(const wire<schema::StartRanks>& m) {
+  clerk_.read(m, [&](schema::StartRanks::Reader r) {
+    begin_one(r.getSpec(), [&](uint16_t id, auto then) -> result<void> {
+      uint32_t rank = 0;
+      for (auto place : r.getSpec().getPlaces()) {
+        if (place.getHost() == setup_.host.c_str())
+          return setup_.house->start_ranks(m, rank, id, then);
+        ++rank;
+      }
+      return fail("host {} has no rank of engine {}", setup_.host, id);
+    });
   });
 }
 
@@ -97,6 +117,7 @@ supervisor_actor::behavior_type supervisor(
       [&state](caf::scheduled_actor*, caf::down_msg&) { state.lost_directory(); });
   return {
       [&state](const wire<schema::StartEngine>& m) { state.start(m); },
+      [&state](const wire<schema::StartRanks>& m) { state.start_ranks(m); },
       [&state](const wire<schema::KillEngine>& m) { state.kill(m); },
       [&state](const wire<schema::EngineEnded>& m) { state.ended(m); },
       [&state](const wire<schema::Leave>& m) { state.leave(m); },

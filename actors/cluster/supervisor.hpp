@@ -15,7 +15,10 @@ class engine_house {
   using ended = std::function<void(const std::string& reason)>;
   virtual result<void> start(const wire<schema::StartEngine>& order, uint16_t id,
                              directory_actor directory, ended then) = 0;
-  /// Ends it at once.
+  /// Of its ranks those that are here; the engine is elsewhere. `first` is the first of them.
+  virtual result<void> start_ranks(const wire<schema::StartRanks>& order, uint32_t first,
+                                   uint16_t id, ended then) = 0;
+  /// Ends the engine, or its ranks, at once.
   virtual void kill(uint16_t id) = 0;
 };
 
@@ -36,6 +39,7 @@ class supervisor_state {
   void begin(supervisor_actor::stateful_pointer<supervisor_state> self, supervisor_setup setup,
              directory_actor directory);
   void start(const wire<schema::StartEngine>& m);
+  void start_ranks(const wire<schema::StartRanks>& m);
   void kill(const wire<schema::KillEngine>& m);
   void ended(const wire<schema::EngineEnded>& m);
   void leave(const wire<schema::Leave>& m);
@@ -43,13 +47,15 @@ class supervisor_state {
   const clerk& by() const { return clerk_; }
 
  private:
+  template <class Start>
+  void begin_one(schema::EngineSpec::Reader spec, Start&& start);
   void tell_ended(uint16_t id, uint32_t epoch, const std::string& reason);
 
   supervisor_actor::stateful_pointer<supervisor_state> self_ = nullptr;
   supervisor_setup setup_;
   clerk clerk_;
   directory_actor directory_;
-  std::map<uint16_t, uint32_t> running_;  // epoch of each engine
+  std::map<uint16_t, uint32_t> running_;  // epoch of each engine, or of what it has here
 };
 
 supervisor_actor::behavior_type supervisor(

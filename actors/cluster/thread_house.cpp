@@ -18,6 +18,10 @@ result<void> thread_house::start(const wire<schema::StartEngine>& order, uint16_
   return {};
 }
 
+result<void> thread_house::start_ranks(const wire<schema::StartRanks>&, uint32_t, uint16_t, ended) {
+  return fail("ranks on several hosts are processes; [engines] processes = \"ranks\"");
+}
+
 void thread_house::kill(uint16_t id) {
   auto found = running_.find(id);
   if (found == running_.end()) return;

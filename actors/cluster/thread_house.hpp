@@ -15,6 +15,8 @@ class thread_house final : public engine_house {
 
   result<void> start(const wire<schema::StartEngine>& order, uint16_t id, directory_actor directory,
                      ended then) override;
+  result<void> start_ranks(const wire<schema::StartRanks>& order, uint32_t first, uint16_t id,
+                           ended then) override;
   void kill(uint16_t id) override;
 
  private:

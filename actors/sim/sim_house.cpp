@@ -39,8 +39,8 @@ engine_setup sim_house::setup_of(const wire<schema::StartEngine>& order) {
   check(bool(read));
   // Houses die with their hosts; what they started looks at the run only.
   setup.open = [&sys = sys_, &facts = facts_, size = size_, slot = setup.slot, epoch = setup.epoch,
-                config](const load_progress& progress) -> result<opened_engine> {
-    progress(1, 2);
+                config](const opening& told) -> result<opened_engine> {
+    told.progress(1, 2);
     if (facts.stormy && facts.chance.once_in(12)) {
       facts.happened(fault::open_failed);
       return fail("weights: too few bytes");
@@ -49,7 +49,7 @@ engine_setup sim_house::setup_of(const wire<schema::StartEngine>& order) {
       facts.happened(fault::open_threw);
       throw std::runtime_error("planted");
     }
-    progress(2, 2);
+    told.progress(2, 2);
     auto serving = sim_engine::make(sys, facts, config, size.pages, size.depth);
     serving->core().slot = slot;
     serving->core().epoch = epoch;
@@ -89,6 +89,13 @@ result<void> sim_house::start(const wire<schema::StartEngine>& order, uint16_t i
     if (!who->cancelled) move_in(who, setup, epoch, directory);
   };
   sys_.spawn(alarm, facts_.chance.below(200'000), enter);
+  return {};
+}
+
+/// Here only their host's end matters.
+result<void> sim_house::start_ranks(const wire<schema::StartRanks>&, uint32_t, uint16_t id,
+                                    ended then) {
+  tenants_[id] = std::make_shared<tenant>(tenant{.then = std::move(then)});
   return {};
 }
 

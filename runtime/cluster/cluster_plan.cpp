@@ -113,8 +113,8 @@ std::vector<difference> differences(const flat& old, const flat& next) {
   return found;
 }
 
-/// Ranks of one engine run in one process so far.
-result<void> check_layout(const cluster_layout& layout) {
+/// Ranks of several hosts are processes.
+result<void> check_layout(const cluster_layout& layout, schema::Processes processes) {
   for (const auto& rank : layout.ranks) {
     const auto& host = layout.hosts[rank.host];
     if (host.on_gpus())
@@ -123,9 +123,11 @@ result<void> check_layout(const cluster_layout& layout) {
           "run there without `gpus`",
           host.name);
     auto first = std::ranges::find(layout.ranks, rank.engine, &placed_rank::engine);
-    if (first->host != rank.host)
-      return fail("engine {}: its ranks lie on {} and {}; an engine must fit one host", rank.engine,
-                  layout.hosts[first->host].name, host.name);
+    if (first->host != rank.host && processes != schema::Processes::RANKS)
+      return fail(
+          "engine {}: its ranks lie on {} and {}; [engines] processes = \"ranks\" lets them, or "
+          "place each engine on one host",
+          rank.engine, layout.hosts[first->host].name, host.name);
   }
   return {};
 }
@@ -136,7 +138,7 @@ result<cluster_layout> laid_out(schema::Config::Reader from, const machine& here
   auto config = cluster_config::of(from);
   auto layout = lay_out(config, here);
   if (!config.problems().empty()) return error{config.problems().front()};
-  if (auto ok = check_layout(layout); !ok) return ok.why();
+  if (auto ok = check_layout(layout, from.getEngines().getProcesses()); !ok) return ok.why();
   return layout;
 }
 
@@ -165,9 +167,14 @@ result<cluster_plan> cluster_plan::make(schema::Config::Reader config, const mac
 std::vector<engine_place> cluster_plan::places() const {
   if (kept_) return *kept_;
   std::vector<engine_place> all;
-  for (const auto& rank : layout_.ranks)
-    if (rank.stage == 0 && rank.tensor_rank == 0 && rank.engine < engines_)
-      all.push_back({.host = layout_.hosts[rank.host].name, .version = version_});
+  for (const auto& rank : layout_.ranks) {
+    if (rank.engine >= engines_) break;
+    const auto& host = layout_.hosts[rank.host].name;
+    if (rank.engine == all.size()) all.push_back({.host = host, .version = version_});
+    all.back().ranks.push_back(host);
+  }
+  for (auto& place : all)
+    if (place.hosts().size() == 1) place.ranks.clear();
   return all;
 }
 
@@ -242,7 +249,7 @@ result<void> cluster_plan::apply(schema::Config::Reader next) {
 }
 
 void cluster_plan::describe(schema::EngineSpec::Builder spec, uint16_t id, uint32_t epoch,
-                            std::string_view host) const {
+                            const engine_place& place, std::string_view host) const {
   auto c = config();
   spec.setSlot(id);
   spec.setEpoch(epoch);
@@ -256,6 +263,13 @@ void cluster_plan::describe(schema::EngineSpec::Builder spec, uint16_t id, uint3
   spec.setOptimizations(c.getOptimizations());
   for (const auto& rank : layout_.ranks)
     if (layout_.hosts[rank.host].name == host) spec.setThreads(uint16_t(rank.threads));
+  auto places = spec.initPlaces(c.getEngines().getTensor() * c.getEngines().getPipeline());
+  for (uint32_t r = 0; r < places.size(); ++r) {
+    const auto& name = place.ranks.empty() ? place.host : place.ranks[r];
+    places[r].setHost(name);
+    auto known = std::ranges::find(layout_.hosts, name, &placed_host::name);
+    if (known != layout_.hosts.end()) places[r].setAddress(known->address);
+  }
 }
 
 }  // namespace lethe

@@ -37,7 +37,12 @@ class cluster_plan {
 
   /// All that an engine of this plan must know.
   void describe(schema::EngineSpec::Builder spec, uint16_t id, uint32_t epoch,
-                std::string_view host) const;
+                const engine_place& place) const {
+    describe(spec, id, epoch, place, place.host);
+  }
+  /// And what those of its ranks must know that lie on `host`.
+  void describe(schema::EngineSpec::Builder spec, uint16_t id, uint32_t epoch,
+                const engine_place& place, std::string_view host) const;
 
  private:
   cluster_plan(cluster_config config, cluster_layout layout, uint16_t engines, const machine& here)

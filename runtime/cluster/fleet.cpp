@@ -1,6 +1,7 @@
 #include "runtime/cluster/fleet.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/check.hpp"
 
@@ -16,7 +17,27 @@ bool is_its_own(Phase p) {
          p == Phase::GONE;
 }
 
+/// On every host that has something of it, but for one where nothing runs any more.
+void kill(const engine_instance& e, std::vector<fleet_order>& orders,
+          const std::string& except = {}) {
+  for (const auto& host : e.place.hosts())
+    if (host != except)
+      orders.push_back(
+          {.kind = fleet_order::what::kill, .id = e.id, .epoch = e.epoch, .host = host});
+}
+
 }  // namespace
+
+std::vector<std::string> engine_place::hosts() const {
+  std::vector<std::string> all{host};
+  for (const auto& name : ranks)
+    if (std::ranges::find(all, name) == all.end()) all.push_back(name);
+  return all;
+}
+
+bool engine_place::touches(const std::string& name) const {
+  return host == name || std::ranges::find(ranks, name) != ranks.end();
+}
 
 void fleet::enter(engine_instance& e, Phase phase, fleet_time now) {
   e.phase = phase;
@@ -86,23 +107,36 @@ void fleet::host_leaves(const std::string& host) { hosts_[host] = presence::leav
 
 bool fleet::is_idle(const std::string& host) const {
   return std::ranges::none_of(engines_, [&host](const auto& entry) {
-    return entry.second.place.host == host && entry.second.alive();
+    return entry.second.place.touches(host) && entry.second.alive();
   });
 }
 
 void fleet::host_lost(const std::string& host, fleet_time now, const std::string& why) {
   hosts_[host] = presence::absent;
   for (auto& [id, e] : engines_) {
-    if (e.place.host != host) continue;
+    if (!e.place.touches(host)) continue;
     // The engine's own end may be heard of first; it is no fault of the engine.
     bool with_it = !e.failures.empty() && e.failures.back() + rules_.together_ms >= now &&
                    (e.phase == Phase::WAITING || e.phase == Phase::PARKED);
     if (with_it) e.failures.pop_back();
     if (!e.alive() && !with_it) continue;
+    kill(e, ends_, host);
     e.reason = why;
     enter(e, e.phase == Phase::DRAINING && e.surplus ? Phase::GONE : Phase::WAITING, now);
     e.retry_at = now;
   }
+}
+
+/// A host that is not there counts more than one that leaves.
+fleet::presence fleet::presence_of(const engine_place& place) const {
+  auto all = presence::joined;
+  for (const auto& name : place.hosts()) {
+    auto known = hosts_.find(name);
+    auto one = known == hosts_.end() ? presence::absent : known->second;
+    if (one == presence::absent) return one;
+    if (one == presence::leaving) all = one;
+  }
+  return all;
 }
 
 bool fleet::engine_said(uint16_t id, uint32_t epoch, Phase phase, fleet_time now) {
@@ -120,6 +154,8 @@ bool fleet::engine_ended(uint16_t id, uint32_t epoch, const std::string& reason,
   auto found = engines_.find(id);
   if (found == engines_.end() || found->second.epoch != epoch) return false;
   engine_instance& e = found->second;
+  // Its ranks end when one is lost, but one that only stopped would keep its memory.
+  if (e.alive()) kill(e, ends_, e.place.host);
   if (e.phase == Phase::DRAINING || e.phase == Phase::GONE || e.surplus)
     enter(e, Phase::GONE, now);
   else if (e.alive())
@@ -152,35 +188,34 @@ std::vector<fleet_order> fleet::due(fleet_time now) {
   std::erase_if(engines_, [](const auto& entry) {
     return entry.second.phase == Phase::GONE && entry.second.surplus;
   });
-  std::vector<fleet_order> orders;
+  auto orders = std::exchange(ends_, {});
   bool may_drain = every_place_ready();
   for (auto& [id, e] : engines_) {
-    auto host = hosts_[e.place.host];
+    auto host = presence_of(e.place);
     if (e.phase == Phase::GONE) {  // its place is still wanted
       e.reason = "its host left";
       e.retry_at = now;
       enter(e, Phase::WAITING, now);
     }
-    fleet_order order{
-        .kind = fleet_order::what::kill, .id = id, .epoch = e.epoch, .host = e.place.host};
+    fleet_order order{.id = id, .epoch = e.epoch, .host = e.place.host};
     bool serves = e.phase == Phase::READY;
     bool late = (e.phase == Phase::DRAINING && !e.patient && now >= e.since + rules_.drain_ms) ||
                 ((e.phase == Phase::STARTING || e.phase == Phase::LOADING) &&
                  now >= e.since + rules_.start_ms);
     if (late) {
       if (e.phase != Phase::DRAINING) e.reason = "it was not ready in time";
-      orders.push_back(order);
+      kill(e, orders);
       e.since = now;  // the order is repeated if it is lost
     } else if (serves && (host == presence::leaving || (e.surplus && may_drain))) {
       order.kind = fleet_order::what::drain;
       enter(e, Phase::DRAINING, now);
       orders.push_back(order);
     } else if (e.surplus && !serves && e.phase != Phase::DRAINING) {
-      if (e.alive()) orders.push_back(order);
+      if (e.alive()) kill(e, orders);
       enter(e, Phase::GONE, now);
     } else if (host == presence::leaving &&
                (e.phase == Phase::STARTING || e.phase == Phase::LOADING)) {
-      orders.push_back(order);
+      kill(e, orders);
       enter(e, Phase::GONE, now);
     } else if (!e.surplus && e.phase == Phase::WAITING && host == presence::joined &&
                now >= e.retry_at) {

@@ -24,8 +24,13 @@ struct fleet_rules {
 
 /// Where an engine should run, and by which version of the cluster file.
 struct engine_place {
-  std::string host;
+  std::string host;  // of its first rank, which leads
   uint32_t version = 0;
+  std::vector<std::string> ranks = {};  // the host of each, if they lie on several
+
+  /// Each once, the leading one first.
+  std::vector<std::string> hosts() const;
+  bool touches(const std::string& host) const;
 
   friend bool operator==(const engine_place&, const engine_place&) = default;
 };
@@ -54,7 +59,7 @@ struct engine_instance {
 
 /// What the directory is to tell a host or an engine.
 struct fleet_order {
-  enum class what : uint8_t { start, drain, kill } kind;
+  enum class what : uint8_t { start, drain, kill } kind{};
   uint16_t id = 0;
   uint32_t epoch = 0;
   std::string host;
@@ -108,11 +113,14 @@ class fleet {
   void fail(engine_instance& e, const std::string& reason, fleet_time now);
   void enter(engine_instance& e, schema::Phase phase, fleet_time now);
 
+  enum class presence : uint8_t { absent, joined, leaving };
+  presence presence_of(const engine_place& place) const;
+
   fleet_rules rules_;
   std::vector<engine_place> wanted_;
   std::map<uint16_t, engine_instance> engines_;
-  enum class presence : uint8_t { absent, joined, leaving };
   std::map<std::string, presence> hosts_;
+  std::vector<fleet_order> ends_;  // of what lost engines have left on their other hosts
   uint16_t next_id_ = 0;
   bool leaving_ = false;
 };

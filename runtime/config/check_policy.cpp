@@ -33,6 +33,8 @@ constexpr policy_key keys[] = {
      [](config c) { return c.getModel().getQuantize().size() > 0; }},
     {"engines", "model-parallelism",
      [](config c) { return c.getEngines().getTensor() * c.getEngines().getPipeline() > 1; }},
+    {"engines.links", "clear-links",
+     [](config c) { return c.getEngines().getLinks() == schema::Links::CLEAR; }},
 };
 
 std::string note_of(const policy::optimization& o, schema::Profile profile) {

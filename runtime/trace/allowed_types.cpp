@@ -11,10 +11,10 @@ std::vector<uint64_t> allowed_message_types() {
           capnp::typeId<schema::EngineState>(), capnp::typeId<schema::Adopted>(),
           capnp::typeId<schema::Drain>(),       capnp::typeId<schema::Join>(),
           capnp::typeId<schema::Joined>(),      capnp::typeId<schema::StartEngine>(),
-          capnp::typeId<schema::KillEngine>(),  capnp::typeId<schema::EngineEnded>(),
-          capnp::typeId<schema::Leave>(),       capnp::typeId<schema::TokenKeys>(),
-          capnp::typeId<schema::BeginEpoch>(),  capnp::typeId<schema::NodeKey>(),
-          capnp::typeId<schema::Publish>()};
+          capnp::typeId<schema::StartRanks>(),  capnp::typeId<schema::KillEngine>(),
+          capnp::typeId<schema::EngineEnded>(), capnp::typeId<schema::Leave>(),
+          capnp::typeId<schema::TokenKeys>(),   capnp::typeId<schema::BeginEpoch>(),
+          capnp::typeId<schema::NodeKey>(),     capnp::typeId<schema::Publish>()};
 }
 
 }  // namespace lethe

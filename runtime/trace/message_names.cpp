@@ -24,9 +24,9 @@ std::span<const message_type> message_types() {
   using namespace schema;
   static const auto table =
       table_of<Place, Placed, Submit, Answer, Credit, Cancel, Release, Lost, EngineState, Adopted,
-               EngineLoad, Drain, Join, Joined, StartEngine, KillEngine, EngineEnded, Leave,
-               LoadsAsk, Loads, TokenKeys, BeginEpoch, NodeKey, Publish, ServiceState, ControlAsk,
-               ControlAnswer, TraceAsk>();
+               EngineLoad, Drain, Join, Joined, StartEngine, StartRanks, KillEngine, EngineEnded,
+               Leave, LoadsAsk, Loads, TokenKeys, BeginEpoch, NodeKey, Publish, ServiceState,
+               ControlAsk, ControlAnswer, TraceAsk>();
   return table;
 }
 

@@ -19,6 +19,8 @@ inline constexpr size_t frame_bytes_max<schema::ControlAsk> = limits::control_as
 // It holds the places of all ranks as the cluster file names them: up to 4,096 texts.
 template <>
 inline constexpr size_t frame_bytes_max<schema::StartEngine> = limits::control_ask_bytes_max;
+template <>
+inline constexpr size_t frame_bytes_max<schema::StartRanks> = limits::control_ask_bytes_max;
 // Of each of 256 engines, and of as many that leave for them, 72 bytes of load; beside them 80 of
 // counts and nine histograms of up to 160.
 template <>

@@ -2,8 +2,7 @@
 // stops, nobody hears but the engine's own requests.
 #include <gtest/gtest.h>
 
-#include "runtime/audit/memory_scan.hpp"
-#include "tests/e2e/load.hpp"
+#include "tests/e2e/ranks.hpp"
 #include "tests/places.hpp"
 
 namespace lethe {
@@ -14,22 +13,6 @@ std::string ranks_config(const std::string& engines, const std::string& more = {
          std::string(places::source) +
          "/models/ember\"\n[listen]\napi = \"127.0.0.1:0\"\n[batching]\nkv_memory = \"16 MiB\"\n" +
          "[engines]\nthreads = 1\n" + engines + more;
-}
-
-/// Processes of the cluster that were started as that.
-std::vector<pid_t> processes_of(const running_cluster& c, const std::string& command) {
-  std::vector<pid_t> all;
-  for (pid_t p : audit::family_of(c.pid))
-    if (read_file("/proc/" + std::to_string(p) + "/cmdline").find(command) != std::string::npos)
-      all.push_back(p);
-  return all;
-}
-std::vector<pid_t> ranks_of(const running_cluster& c) { return processes_of(c, "rank-process"); }
-
-/// Or nobody has asked yet how it ended.
-bool is_gone(pid_t p) {
-  auto stat = read_file("/proc/" + std::to_string(p) + "/stat");
-  return stat.empty() || stat.substr(stat.rfind(')')).starts_with(") Z");
 }
 
 /// Which memory a process has mapped as weights.
@@ -44,19 +27,7 @@ std::string weights_of(pid_t p) {
   return {};
 }
 
-/// What is said in greedy words and in drawn ones, with the logits' traces in it.
-std::vector<std::string> said_by(const running_cluster& c) {
-  std::vector<std::string> all;
-  for (std::string how : {R"("temperature":0)", R"("temperature":1,"seed":7)"}) {
-    auto said = http_ask(
-        c.port("api"), "/v1/completions",
-        R"({"model":"tiny","prompt":"A dog is a","max_tokens":40,"logprobs":3,)" + how + "}");
-    EXPECT_EQ(said.status, 200) << said.body;
-    // Not the id, nor the time.
-    all.push_back(said.body.substr(said.body.find("\"choices\"")));
-  }
-  return all;
-}
+std::vector<std::string> said_by(const running_cluster& c) { return said_at(c.port("api")); }
 
 TEST(Ranks, AsProcessesSayWhatOneProcessSays) {
   std::vector<std::string> expected;
@@ -125,8 +96,10 @@ TEST(Ranks, StatusSaysWhichOneWasLost) {
 }
 
 TEST(Ranks, AreNoCommandForPeople) {
-  auto said = run_lethe({"rank-process", "1"});
-  EXPECT_EQ(said.exit_code, 1);
+  std::vector<std::string> words{"rank-process", "1"};
+  for (const char* key : {"--certificate", "--key", "--authority"})
+    words.insert(words.end(), {key, "/dev/null"});
+  EXPECT_EQ(run_lethe(words).exit_code, 1);
 }
 
 }  // namespace

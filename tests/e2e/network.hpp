@@ -1,11 +1,18 @@
 #pragma once
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/if_ether.h>
+#include <net/if.h>
+#include <netpacket/packet.h>
+#include <poll.h>
 #include <sched.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -69,11 +76,61 @@ class net_host {
   /// Pulls its cable out, or in again: packets are lost, nobody is told.
   std::string cable(bool in) const { return run_ip({"link", "set", link_, in ? "up" : "down"}); }
 
+  /// The switch's end of its cable.
+  const std::string& link() const { return link_; }
+
   std::string address;
 
  private:
   int ns_;
-  std::string link_;  // the switch's end
+  std::string link_;
+};
+
+/// All that goes through a host's cable, as the switch sees it.
+class wiretap {
+ public:
+  explicit wiretap(const std::string& link) {
+    fd_ = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+    const int room = 64 << 20;
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
+    sockaddr_ll at{.sll_family = AF_PACKET,
+                   .sll_protocol = htons(ETH_P_ALL),
+                   .sll_ifindex = int(::if_nametoindex(link.c_str()))};
+    if (::bind(fd_, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0) std::abort();
+    thread_ = std::thread([this] { listen(); });
+  }
+  ~wiretap() {
+    stop();
+    ::close(fd_);
+  }
+  /// Every packet so far, one behind the other.
+  const std::string& heard() {
+    stop();
+    return heard_;
+  }
+
+ private:
+  void stop() {
+    stops_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  void listen() {
+    std::string packet(size_t{1} << 17, '\0');
+    for (;;) {
+      pollfd p{fd_, POLLIN, 0};
+      if (::poll(&p, 1, 50) == 0) {
+        if (stops_) return;
+        continue;
+      }
+      const ssize_t n = ::recv(fd_, packet.data(), packet.size(), 0);
+      if (n > 0) heard_.append(packet, 0, size_t(n));
+    }
+  }
+
+  int fd_;
+  std::string heard_;
+  std::atomic<bool> stops_ = false;
+  std::thread thread_;
 };
 
 /// Hosts around one switch. Root or not: without it the process becomes root of a user namespace.

@@ -7,8 +7,10 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "actors/cluster/rank_socket.hpp"
+#include "actors/cluster/rank_asks.hpp"
 #include "runtime/audit/memory_scan.hpp"
+#include "runtime/crypto/certificate.hpp"
+#include "tests/e2e/command.hpp"
 #include "tests/e2e/engine_run.hpp"
 #include "tests/e2e/rank/rank_config.hpp"
 
@@ -27,6 +29,20 @@ std::string path_of(const std::string& model) {
   return vectors().empty() ? "" : vectors() / "models" / model;
 }
 
+/// Keys for all ranks of this program.
+const std::filesystem::path& keys() {
+  static const scratch_folder folder;
+  static const std::filesystem::path path = [] {
+    auto authority = make_authority("ranks", 1);
+    auto own = make_host(*authority, "local", "127.0.0.1", 1);
+    folder.write("ca.crt", pem_of(authority->certificate.get()));
+    folder.write("own.crt", pem_of(own->certificate.get()));
+    folder.write("own.key", pem_of(own->key.get()));
+    return folder / "";
+  }();
+  return path;
+}
+
 /// One rank, started; waited for at the latest when it dies.
 class rank_process {
  public:
@@ -35,11 +51,11 @@ class rank_process {
       : rank_(std::to_string(rank)), store_(store) {
     int ends[2];
     check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    fd_ = ends[0];
+    fd_ = owned_fd(ends[0]);
     std::vector<std::string> words{
         places::rank_program,           rank_, std::to_string(ranks.tensor),
         std::to_string(ranks.pipeline), "3",   std::to_string(timeout.count()),
-        protected_link ? "1" : "0",     model};
+        protected_link ? "1" : "0",     model, keys()};
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
@@ -49,14 +65,12 @@ class rank_process {
     check(posix_spawn(&pid_, argv[0], &files, nullptr, argv.data(), environ) == 0);
     posix_spawn_file_actions_destroy(&files);
     close(ends[1]);
-    serves_ = std::thread([this] { answer_rank(fd_, store_); });
+    serves_ = std::thread([this] { serve(); });
   }
   ~rank_process() {
     kill(pid_, SIGKILL);
     wait();
-    shutdown(fd_, SHUT_RDWR);
     serves_.join();
-    close(fd_);
   }
   rank_process(const rank_process&) = delete;
 
@@ -74,13 +88,19 @@ class rank_process {
   }
   /// Once it has ended by itself.
   std::string why() {
-    shutdown(fd_, SHUT_WR);
     if (serves_.joinable()) serves_.join(), serves_ = std::thread([] {});
     auto told = store_.get(why_of(rank_), steady::now());
     return told ? std::string(as_text(*told)) : "";
   }
 
  private:
+  /// Until it has ended.
+  void serve() {
+    auto line = rank_line::greet(std::move(fd_), keys_in(keys()), false);
+    if (!line) return;
+    line->wait_for_ever();
+    answer_rank(*line, store_);
+  }
   void wait() {
     if (!waited_) waitpid(pid_, &status_, 0);
     waited_ = true;
@@ -88,7 +108,8 @@ class rank_process {
   const std::string rank_;
   rank_store& store_;
   pid_t pid_ = 0;
-  int fd_ = -1, status_ = 0;
+  int status_ = 0;
+  owned_fd fd_;
   bool waited_ = false;
   std::thread serves_;
 };
@@ -193,6 +214,7 @@ TEST(RankProcessFaults, EndIdleRanksWhenTheLeaderIsKilled) {
   std::string path = any_model();
   opened m = open(path);
   cut c{2, 1};
+  (void)keys();  // before there are two of us
   pid_t leads = fork();
   if (leads == 0) {
     led r(m, path, c);

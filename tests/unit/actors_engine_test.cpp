@@ -148,7 +148,7 @@ class engine_stage {
         .epoch = 1,
         .tokens_only = tokens_only,
         .trace = &trace_,
-        .open = [&](const load_progress&) -> result<opened_engine> {
+        .open = [&](const opening&) -> result<opened_engine> {
           return opened_engine{*model, std::make_unique<idle_engine>(takes, numbers, fails)};
         }};
     engine_ = sys_.spawn(run_engine, setup, directory_);

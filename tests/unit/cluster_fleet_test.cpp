@@ -100,6 +100,67 @@ TEST(Fleet, AHostThatNobodyWantsKeepsItsEngineUntilTheOthersServe) {
   EXPECT_TRUE(f.settled());
 }
 
+/// One that leads on `a`, with ranks on `b` and on `c`.
+struct wide_engine {
+  wide_engine() {
+    for (const char* host : {"a", "b", "c"}) f.host_joined(host);
+    f.want({{"a", 1, {"a", "b", "b", "c"}}}, 0);
+  }
+  static fleet_order kill(uint32_t epoch, const std::string& host) {
+    return {fleet_order::what::kill, 0, epoch, host};
+  }
+  Phase phase() const { return f.engines().at(0).phase; }
+  fleet f{{.restart_ms = 10}};
+};
+
+TEST(Fleet, AnEngineOfManyHostsBeginsWhenAllAreThere) {
+  wide_engine e;
+  e.f.host_lost("c", 0);
+  EXPECT_EQ(e.f.due(1), (std::vector<fleet_order>{}));
+  e.f.host_joined("c");
+  EXPECT_EQ(e.f.due(2), (std::vector<fleet_order>{{fleet_order::what::start, 0, 1, "a"}}));
+  for (const char* host : {"a", "b", "c"}) EXPECT_FALSE(e.f.is_idle(host)) << host;
+}
+
+TEST(Fleet, WhatAnEngineHadOnOtherHostsEndsWithIt) {
+  wide_engine e;
+  EXPECT_EQ(e.f.due(0).size(), 1u);
+  EXPECT_TRUE(e.f.engine_said(0, 1, Phase::READY, 1));
+  EXPECT_TRUE(e.f.engine_ended(0, 1, "rank 2: its process ended", 2));
+  EXPECT_EQ(e.f.due(3), (std::vector<fleet_order>{e.kill(1, "b"), e.kill(1, "c")}));
+  EXPECT_EQ(e.f.due(4), (std::vector<fleet_order>{})) << "each once";
+  EXPECT_EQ(e.f.due(20), (std::vector<fleet_order>{{fleet_order::what::start, 0, 2, "a"}}));
+}
+
+TEST(Fleet, ALostHostOfItsRanksEndsAnEngineWithoutAFailure) {
+  for (std::string lost : {"a", "b", "c"}) {
+    wide_engine e;
+    (void)e.f.due(0);
+    EXPECT_TRUE(e.f.engine_said(0, 1, Phase::READY, 1));
+    e.f.host_lost(lost, 2);
+    std::vector<fleet_order> others;
+    for (const char* host : {"a", "b", "c"})
+      if (host != lost) others.push_back(e.kill(1, host));
+    EXPECT_EQ(e.f.due(2), others);
+    EXPECT_EQ(e.phase(), Phase::WAITING);
+    EXPECT_TRUE(e.f.engines().at(0).failures.empty());
+    e.f.host_joined(lost);
+    EXPECT_EQ(e.f.due(3), (std::vector<fleet_order>{{fleet_order::what::start, 0, 2, "a"}}));
+  }
+}
+
+TEST(Fleet, AHostWithRanksThatLeavesDrainsTheirEngine) {
+  wide_engine e;
+  (void)e.f.due(0);
+  EXPECT_TRUE(e.f.engine_said(0, 1, Phase::READY, 1));
+  e.f.host_leaves("c");
+  EXPECT_EQ(e.f.due(2), (std::vector<fleet_order>{{fleet_order::what::drain, 0, 1, "a"}}));
+  EXPECT_FALSE(e.f.is_idle("c"));
+  EXPECT_TRUE(e.f.engine_ended(0, 1, "", 3));
+  EXPECT_EQ(e.f.due(3), (std::vector<fleet_order>{e.kill(1, "b"), e.kill(1, "c")}));
+  EXPECT_TRUE(e.f.is_idle("c"));
+}
+
 /// One engine that fails as soon as it is started; when it was, and when it was parked.
 struct failing_engine {
   explicit failing_engine(const fleet_rules& rules) : f(rules) {

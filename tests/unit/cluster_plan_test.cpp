@@ -36,11 +36,27 @@ TEST(ClusterPlan, GivesEachEngineAPlace) {
   EXPECT_FALSE(p.knows_host("c"));
 }
 
-TEST(ClusterPlan, RefusesAnEngineAcrossHostsAndOneOnGpus) {
+TEST(ClusterPlan, PlacesRanksOnSeveralHostsIfTheyAreProcesses) {
+  auto p = plan_of(std::string(two_hosts) + "tensor = 4\nprocesses = \"ranks\"\n");
+  const std::vector<std::string> ranks{"a", "a", "b", "b"};
+  ASSERT_EQ(p.places(), (std::vector<engine_place>{{"a", 1, ranks}}));
+  EXPECT_EQ(p.places()[0].hosts(), (std::vector<std::string>{"a", "b"}));
+  capnp::MallocMessageBuilder message;
+  auto spec = message.initRoot<schema::EngineSpec>();
+  p.describe(spec, 0, 1, p.places()[0], "b");
+  ASSERT_EQ(spec.getPlaces().size(), 4u);
+  for (uint32_t r = 0; r < 4; ++r) {
+    EXPECT_EQ(spec.getPlaces()[r].getHost(), ranks[r].c_str());
+    EXPECT_EQ(spec.getPlaces()[r].getAddress(), "127.0.0.1");
+  }
+}
+
+TEST(ClusterPlan, RefusesAnEngineAcrossHostsInOneProcessAndOneOnGpus) {
   auto across =
       cluster_plan::make(config(std::string(two_hosts) + "tensor = 4\n").get(), eight_cores);
   ASSERT_FALSE(across);
-  EXPECT_NE(across.why().text.find("must fit one host"), std::string::npos) << across.why().text;
+  EXPECT_NE(across.why().text.find("processes = \"ranks\""), std::string::npos)
+      << across.why().text;
   auto gpus = config("[[hosts]]\nname = \"a\"\ngpus = 1\ngpu_memory = \"8 GiB\"\n");
   auto on_gpus = cluster_plan::make(gpus.get(), eight_cores);
   ASSERT_FALSE(on_gpus);
@@ -63,7 +79,7 @@ TEST(ClusterPlan, TakesWhatThePolicyTakesAndTellsEnginesOfIt) {
   ASSERT_TRUE(p.apply(next.get()));
   capnp::MallocMessageBuilder message;
   auto spec = message.initRoot<schema::EngineSpec>();
-  p.describe(spec, 0, 1, "local");
+  p.describe(spec, 0, 1, {.host = "local"});
   ASSERT_EQ(spec.getOptimizations().size(), 1u);
   EXPECT_EQ(spec.getOptimizations()[0], "prefix-cache");
   auto refused = changes_text(p, named("disk-kv", "lab"));
@@ -146,7 +162,7 @@ TEST(ClusterPlan, AnEngineIsToldAllThatItsFileSays) {
   auto p = plan_of(std::string(two_hosts) + "count = 2\n[batching]\nrunning = 8\n");
   capnp::MallocMessageBuilder message;
   auto spec = message.initRoot<schema::EngineSpec>();
-  p.describe(spec, 5, 9, "b");
+  p.describe(spec, 5, 9, {.host = "b"});
   EXPECT_EQ(spec.getSlot(), 5u);
   EXPECT_EQ(spec.getEpoch(), 9u);
   EXPECT_EQ(spec.getThreads(), 2u);

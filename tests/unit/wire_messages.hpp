@@ -16,8 +16,9 @@ using all_messages =
     type_list<schema::Place, schema::Placed, schema::Submit, schema::Answer, schema::Credit,
               schema::Cancel, schema::Release, schema::Lost, schema::EngineState, schema::Adopted,
               schema::EngineLoad, schema::Drain, schema::Join, schema::Joined, schema::StartEngine,
-              schema::KillEngine, schema::EngineEnded, schema::Leave, schema::LoadsAsk,
-              schema::Loads, schema::ControlAsk, schema::ControlAnswer, schema::TraceAsk>;
+              schema::StartRanks, schema::RankAsk, schema::RankAnswer, schema::KillEngine,
+              schema::EngineEnded, schema::Leave, schema::LoadsAsk, schema::Loads,
+              schema::ControlAsk, schema::ControlAnswer, schema::TraceAsk>;
 
 template <class Use, class... T>
 void each_type(type_list<T...>, Use&& use) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "actors/cluster/node.hpp"
+#include "actors/cluster/rank_line.hpp"
 #include "parallel/process_ranks.hpp"
 #include "tests/unit/parallel_grid_run.hpp"
 
@@ -9,6 +11,13 @@ namespace lethe::e2e {
 
 /// Where a rank says why it ended.
 inline std::string why_of(const std::string& rank) { return "why " + rank; }
+
+/// What ranks and their store show each other.
+inline rank_keys keys_in(const std::filesystem::path& folder) {
+  auto keys = rank_keys::of({folder / "own.crt", folder / "own.key", folder / "ca.crt", ""});
+  if (!keys) throw std::runtime_error(keys.why().text);
+  return *std::move(keys);
+}
 
 inline constexpr uint32_t rank_prompt_tokens[] = {33, 1, 20};
 

@@ -1,11 +1,12 @@
 // One rank of a replica, as a process of its own. Rank 0 leads, and computes the same steps again
 // and again; the others serve.
-// rank_process RANK TENSOR PIPELINE STORE_FD TIMEOUT_MS PROTECTED MODEL
+// rank_process RANK TENSOR PIPELINE STORE_FD TIMEOUT_MS PROTECTED MODEL KEYS
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
-#include "actors/cluster/rank_socket.hpp"
+#include "actors/cluster/rank_asks.hpp"
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/load.hpp"
 #include "tests/e2e/rank/rank_config.hpp"
@@ -50,8 +51,13 @@ result<void> run(char** argv, rank_store& store) {
 }  // namespace lethe::e2e
 
 int main(int argc, char** argv) {
-  if (argc != 8) return 2;
-  lethe::rank_socket store(std::atoi(argv[4]));
+  if (argc != 9) return 2;
+  std::signal(SIGPIPE, SIG_IGN);
+  auto line = lethe::rank_line::greet(lethe::owned_fd(std::atoi(argv[4])),
+                                      lethe::e2e::keys_in(argv[8]), true);
+  if (!line) return 3;
+  line->wait_for_ever();
+  lethe::asked_store store(*line);
   auto done = lethe::e2e::run(argv, store);
   if (!done) (void)bool(store.set(lethe::e2e::why_of(argv[1]), lethe::as_bytes(done.why().text)));
   return done ? 0 : 1;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "actors/cluster/node.hpp"
+
+namespace lethe {
+
+// Under these keys ranks tell each other that they have loaded what they need.
+inline std::string weights_key(uint32_t rank) {
+  return fmt::format("rank {} has its weights", rank);
+}
+inline constexpr std::string_view all_weights_key = "all have their weights";
+inline constexpr std::chrono::hours weights_patience{24};
+
+/// What the process of a rank that does not lead runs; its exit status. `attached`: whoever started
+/// it gave it the weights.
+int run_rank_process(uint32_t rank, const node_tls& tls, bool attached);
+
+}  // namespace lethe

@@ -1,0 +1,196 @@
+// Engines whose ranks lie on several hosts, each a network namespace on one switch: they say what
+// one process says, nothing of it can be read on the wire, and a rank, a host or a cable that is
+// lost ends one engine alone.
+#include <gtest/gtest.h>
+
+#include "tests/e2e/engine_run.hpp"
+#include "tests/e2e/hosts.hpp"
+#include "tests/e2e/ranks.hpp"
+#include "tests/unit/parallel_grid_run.hpp"
+
+namespace lethe {
+namespace {
+
+std::string ember() { return std::string(places::source) + "/models/ember"; }
+
+class Wide : public hosts_test {
+ protected:
+  /// Ranks as `places` lists them, engine by engine.
+  std::string wide(int tensor, int pipeline, const std::vector<std::string>& places,
+                   const std::string& health = {}, const std::string& more = {}) const {
+    std::string text = "name = \"wide\"\nprofile = \"lab\"\n[model]\nname = \"tiny\"\npath = \"" +
+                       ember() +
+                       "\"\n[listen]\napi = \"127.0.0.1:0\"\n[batching]\nkv_memory = \"16 MiB\"\n" +
+                       "[tls]\nfolder = \"keys\"\n[health]\nlost_after_ms = 3000\n" + health;
+    for (const char* name : {"north", "south"})
+      text += "[[hosts]]\nname = \"" + std::string(name) + "\"\naddress = \"" +
+              machine(name).address + "\"\nport = " + std::to_string(port) + "\n";
+    text += "[engines]\nprocesses = \"ranks\"\nthreads = 1\nplacement = \"exact\"\ntensor = " +
+            std::to_string(tensor) + "\npipeline = " + std::to_string(pipeline) +
+            "\ncount = " + std::to_string(int(places.size()) / (tensor * pipeline)) + "\nranks = [";
+    for (const auto& p : places) text += "\"" + p + "\", ";
+    return text + "]\n" + more;
+  }
+  void up_both(const std::string& path) {
+    for (const char* name : {"north", "south"}) up(path, name);
+  }
+  void down_both(const std::string& path) {
+    EXPECT_EQ(run_lethe({"down", "--cluster", path}).exit_code, 0);
+    for (const char* name : {"north", "south"})
+      EXPECT_EQ(host(name).wait(), 0) << host(name).errors();
+  }
+  std::vector<std::string> said() {
+    return machine("north").on([to = api()] { return said_at(to); });
+  }
+  std::vector<pid_t> ranks_on(const std::string& name) { return ranks_of(host(name)); }
+  bool ready(const std::string& path, const std::string& how_many) const {
+    return run_lethe({"status", "--cluster", path}).out.find(how_many + " engines ready") !=
+           std::string::npos;
+  }
+};
+
+TEST_F(Wide, AnswersAreThoseOfOneProcess) {
+  std::vector<std::string> expected;
+  {
+    auto path = file("alone.toml", wide(1, 1, {"north"}));
+    up_both(path);
+    ASSERT_TRUE(host("north").tells("ready: 1 of 1")) << host("north").errors();
+    expected = said();
+    down_both(path);
+  }
+  struct {
+    int tensor, pipeline;
+    std::vector<std::string> places;
+  } cuts[] = {{2, 1, {"north", "south"}},
+              {1, 2, {"south", "north"}},
+              {2, 2, {"north", "south", "north", "south"}},
+              {4, 1, {"north", "south", "south", "south"}}};
+  for (const auto& cut : cuts) {
+    SCOPED_TRACE(std::to_string(cut.tensor) + "x" + std::to_string(cut.pipeline));
+    auto path = file("wide.toml", wide(cut.tensor, cut.pipeline, cut.places));
+    up_both(path);
+    ASSERT_TRUE(host("north").tells("ready: 1 of 1")) << host("north").errors();
+    const std::string& leads = cut.places[0];
+    size_t led = 0;  // an engine's process is none of its ranks'
+    for (const auto& place : cut.places) led += place == leads;
+    EXPECT_EQ(ranks_on(leads).size(), led - 1);
+    EXPECT_EQ(ranks_on(leads == "north" ? "south" : "north").size(), cut.places.size() - led);
+    EXPECT_EQ(said(), expected);
+    auto status = run_lethe({"status", "--cluster", path}).out;
+    EXPECT_NE(
+        status.find("ranks on " + std::string(leads == "north" ? "south" : "north") + ", too"),
+        std::string::npos)
+        << status;
+    std::vector<pid_t> all = ranks_on("north");
+    for (pid_t p : ranks_on("south")) all.push_back(p);
+    down_both(path);
+    for (pid_t p : all) EXPECT_TRUE(eventually([p] { return is_gone(p); }));
+  }
+}
+
+class WideLoss : public Wide, public ::testing::WithParamInterface<int> {};
+
+/// Of two engines, one on both hosts and one on north.
+TEST_P(WideLoss, OfARankEndsItsEngineWhichBeginsAnewAndTheOtherServesOn) {
+  auto path =
+      file("wide.toml", wide(1, 2, {"north", "south", "north", "north"}, "rank_ms = 2000\n"));
+  up_both(path);
+  ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
+  auto busy = clients(4, 60);
+  ASSERT_TRUE(eventually([&] { return busy->seen.whole > 20; }));
+  ASSERT_EQ(ranks_on("south").size(), 1u);
+  const pid_t lost = ranks_on("south")[0];
+  ::kill(lost, GetParam());
+  EXPECT_TRUE(eventually([&] {
+    auto now = ranks_on("south");
+    return now.size() == 1 && now[0] != lost && ready(path, "2 of 2");
+  })) << host("north").errors();
+  EXPECT_TRUE(eventually([&] { return is_gone(lost); })) << "a stopped one is killed, too";
+  const uint64_t before = busy->seen.whole;
+  EXPECT_TRUE(eventually([&] { return busy->seen.whole > before + 20; }));
+  busy->end();
+  EXPECT_EQ(busy->seen.cut + busy->seen.other, 0u);
+  down_both(path);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wide, WideLoss, ::testing::Values(SIGKILL, SIGSTOP),
+                         [](const auto& p) { return p.param == SIGKILL ? "Killed" : "Stopped"; });
+
+TEST_F(Wide, AHostThatIsCutOffTakesItsEnginesAlongUntilItIsBack) {
+  auto path = file("wide.toml", wide(2, 1, {"north", "south", "north", "north"}));
+  up_both(path);
+  ASSERT_TRUE(host("north").tells("ready: 2 of 2")) << host("north").errors();
+  auto busy = clients(4, 20);
+  ASSERT_TRUE(eventually([&] { return busy->seen.whole > 20; }));
+  const auto before = ranks_on("south");
+  ASSERT_EQ(machine("south").cable(false), "");
+  EXPECT_TRUE(eventually([&] { return ready(path, "1 of 2"); }, 60)) << host("north").errors();
+  const uint64_t served = busy->seen.whole;
+  EXPECT_TRUE(eventually([&] { return busy->seen.whole > served + 20; }));
+  ASSERT_EQ(machine("south").cable(true), "");
+  EXPECT_TRUE(eventually([&] { return ready(path, "2 of 2"); }, 60)) << host("north").errors();
+  for (pid_t p : before) EXPECT_TRUE(eventually([p] { return is_gone(p); }));
+  busy->end();
+  EXPECT_EQ(busy->seen.cut + busy->seen.other, 0u);
+  EXPECT_EQ(run_lethe({"status", "--cluster", path}).out.find("parked"), std::string::npos);
+  down_both(path);
+}
+
+TEST_F(Wide, WhyARankOfAnotherHostCannotBeginIsTold) {
+  auto model = folder_ / "model";
+  std::filesystem::copy(ember(), model, std::filesystem::copy_options::recursive);
+  auto text = wide(1, 2, {"north", "south"}, "restarts = 0\n");
+  text.replace(text.find(ember()), ember().size(), model);
+  auto path = file("wide.toml", text);
+  // As another host's disk would lack it: gone once the leader has opened it.
+  up(path, "north");
+  ASSERT_TRUE(eventually([&] { return joined(path, "north"); })) << host("north").errors();
+  std::filesystem::remove_all(model);
+  up(path, "south");
+  EXPECT_TRUE(host("north").tells("parked")) << host("north").errors();
+  auto status = run_lethe({"status", "--cluster", path}).out;
+  EXPECT_NE(status.find(model), std::string::npos) << status;
+}
+
+/// Numbers, as they lie in memory.
+template <class T>
+std::string bytes_of_numbers(const T* values, size_t count) {
+  return std::string(reinterpret_cast<const char*>(values), count * sizeof(T));
+}
+
+TEST_F(Wide, NothingOfARequestCanBeReadOnTheWire) {
+  auto m = e2e::open(ember());
+  auto prompt = testing::random_prompt(40, m.vocab(), 5);
+  auto rows = testing::run(m.weights(), {prompt}, {});
+  const auto& last = rows[0].back();
+  std::vector<std::string> needles;
+  for (size_t at = 8; at + 8 < prompt.size(); at += 6)
+    needles.push_back(bytes_of_numbers(&prompt[at], 6));
+  for (size_t at = 16; at + 16 < last.size(); at += 64)
+    needles.push_back(bytes_of_numbers(&last[at], 8));
+  std::string ids;
+  for (auto id : prompt) ids += (ids.empty() ? "" : ",") + std::to_string(id);
+  for (bool sealed : {true, false}) {
+    auto path =
+        file("wide.toml", wide(1, 2, {"north", "south"}, "", sealed ? "" : "links = \"clear\"\n"));
+    up_both(path);
+    ASSERT_TRUE(host("north").tells("ready: 1 of 1")) << host("north").errors();
+    wiretap tap(machine("south").link());
+    auto answer = machine("north").on([&, to = api()] {
+      return http_ask(to, "/v1/completions",
+                      R"({"model":"tiny","temperature":0,"max_tokens":1,"prompt":[)" + ids + "]}");
+    });
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    size_t found = 0;
+    for (const auto& needle : needles) found += tap.heard().find(needle) != std::string::npos;
+    EXPECT_GT(tap.heard().size(), 4 * last.size()) << "too little for the logits";
+    if (sealed)
+      EXPECT_EQ(found, 0u);
+    else
+      EXPECT_GT(found, needles.size() / 2) << "of " << needles.size() << ": no measurement";
+    down_both(path);
+  }
+}
+
+}  // namespace
+}  // namespace lethe
