@@ -26,6 +26,13 @@ std::string host_text(const placed_host& h) {
   return fmt::format("{} core{}, {}", h.cores, h.cores == 1 ? "" : "s", bytes_text(h.memory));
 }
 
+/// Whom a rank shares its weights with.
+const char* copy_text(const checked_config& c, const placed_host& host) {
+  if (host.on_gpus()) return "";
+  bool shared = c.config.get().getEngines().getProcesses() == schema::Processes::SHARED;
+  return shared ? " (of the host's one copy)" : " (of its engine's copy)";
+}
+
 std::string rank_text(const checked_config& c, size_t i) {
   const auto& r = c.layout.ranks[i];
   const auto& host = c.layout.hosts[r.host];
@@ -35,8 +42,7 @@ std::string rank_text(const checked_config& c, size_t i) {
   std::string text = fmt::format("stage {} rank {}  {}", r.stage, r.tensor_rank, on);
   if (c.needs.empty()) return text;
   return text + fmt::format("  {} weights{}, {} keys and values", bytes_text(c.needs[i].weights),
-                            host.on_gpus() ? "" : " (of the host's one copy)",
-                            bytes_text(c.needs[i].kv));
+                            copy_text(c, host), bytes_text(c.needs[i].kv));
 }
 
 /// The ranks of a host, grouped by engine.

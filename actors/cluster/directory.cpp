@@ -49,6 +49,7 @@ caf::result<wire<schema::Joined>> directory_state::join(const wire<schema::Join>
     hosts_[host] = {handle, r.getPid(), r.getCores(), r.getMemory()};
     self_->monitor(handle);
     fleet_->host_joined(host);
+    if (told_down_) tell_leave(handle);  // the others know
   });
   act();
   return clerk_.write<schema::Joined>(0, [&](schema::Joined::Builder b) { b.setRefused(why); });
@@ -149,7 +150,7 @@ void directory_state::let_hosts_go() {
   for (auto& [host, one] : hosts_) {
     if ((!one.leaves && plan_->knows_host(host)) || one.told || !fleet_->is_idle(host)) continue;
     one.told = true;
-    self_->send(one.handle, clerk_.write<schema::Leave>(0, [](auto b) { b.setNow(true); }));
+    tell_leave(one.handle);
   }
 }
 
@@ -184,8 +185,11 @@ void directory_state::obey(const fleet_order& order) {
 void directory_state::tell_leave() {
   told_down_ = true;
   alone_by_ = now() + farewell_ms;
-  for (auto& [name_of_host, host] : hosts_)
-    self_->send(host.handle, clerk_.write<schema::Leave>(0, [](auto b) { b.setNow(true); }));
+  for (auto& [name_of_host, host] : hosts_) tell_leave(host.handle);
+}
+
+void directory_state::tell_leave(const supervisor_actor& host) {
+  self_->send(host, clerk_.write<schema::Leave>(0, [](auto b) { b.setNow(true); }));
 }
 
 /// What was sent to another host is lost if our process ends first.

@@ -59,6 +59,7 @@ class directory_state {
   void act();
   void obey(const fleet_order& order);
   void tell_leave();
+  void tell_leave(const supervisor_actor& host);
   void let_hosts_go();
   void end_when_alone();
   void look_at_load();

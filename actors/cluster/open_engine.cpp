@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "actors/cluster/rank_house.hpp"
+#include "actors/cluster/rank_link.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/config/check_policy.hpp"
 #include "runtime/config/shape_of.hpp"
@@ -78,6 +79,7 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec, const
   auto opened = model({.path = m.getPath().cStr(),
                        .name = m.getName(),
                        .quantize = m.getQuantize(),
+                       .share = *ranks_come_in ? share_beside(spec, 0) : model_share{},
                        .progress = told.progress});
   if (!opened) return opened.why();
   const auto& weights = *(*opened)->weights;

@@ -14,6 +14,11 @@ std::vector<uint32_t> ranks_beside(schema::EngineSpec::Reader spec, uint32_t ran
   return all;
 }
 
+model_share share_beside(schema::EngineSpec::Reader spec, uint32_t rank) {
+  auto e = spec.getEngines();
+  return {.ranks = {e.getTensor(), e.getPipeline()}, .of = ranks_beside(spec, rank)};
+}
+
 result<rank_link> link_of(schema::EngineSpec::Reader spec, const grid_config& config, uint32_t rank,
                           key_bytes secret) {
   const uint32_t ranks = config.ranks.tensor * config.ranks.pipeline;

@@ -2,6 +2,7 @@
 
 #include "parallel/gloo_communicator.hpp"
 #include "parallel/grid.hpp"
+#include "runtime/model/load.hpp"
 #include "schemas/messages.capnp.h"
 
 namespace lethe {
@@ -14,6 +15,8 @@ struct rank_link {
 result<rank_link> link_of(schema::EngineSpec::Reader spec, const grid_config& config, uint32_t rank,
                           key_bytes secret);
 
+/// What the ranks of this one's host read of the weights.
+model_share share_beside(schema::EngineSpec::Reader spec, uint32_t rank);
 /// Ranks that are on the same host as this one, itself among them.
 std::vector<uint32_t> ranks_beside(schema::EngineSpec::Reader spec, uint32_t rank);
 

@@ -71,7 +71,7 @@ result<std::unique_ptr<loaded_model>> rank_life::weights(schema::EngineSpec::Rea
   auto file = checkpoint::open(m.getPath().cStr());
   if (!file) return file.why();
   if (attached_) return attach_weights(*file, m.getQuantize(), weights_fd);
-  return load_weights(*file, m.getQuantize(), 0, {});
+  return load_weights(*file, m.getQuantize(), 0, {}, share_beside(spec, rank_));
 }
 
 result<void> rank_life::start_others(schema::EngineSpec::Reader spec, int weights) {

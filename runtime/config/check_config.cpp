@@ -1,5 +1,7 @@
 #include "runtime/config/check_config.hpp"
 
+#include <map>
+
 #include "runtime/config/check_listeners.hpp"
 #include "runtime/config/check_policy.hpp"
 #include "runtime/config/check_services.hpp"
@@ -81,11 +83,32 @@ void check_model(cluster_config& config, const model_facts& model) {
   if (!type) config.refuse("model.quantize", "{}", type.why().text);
 }
 
-/// On a host's cores the weights are one read-only copy for all its ranks; every GPU has its share.
+/// Of what the ranks of one engine on one host read, there is one copy there.
+struct copies {
+  explicit copies(const checked_config& c) : whole(c.model->weight_bytes), how(processes_of(c)) {}
+  static schema::Processes processes_of(const checked_config& c) {
+    return c.config.get().getEngines().getProcesses();
+  }
+  void add(const placed_rank& rank, const rank_need& need) {
+    // All engines of one process share theirs.
+    uint64_t& engine = of[how == schema::Processes::SHARED ? 0 : rank.engine];
+    engine = how == schema::Processes::RANKS ? std::min(whole, engine + need.weights) : whole;
+  }
+  uint64_t bytes() const {
+    uint64_t all = 0;
+    for (auto [engine, own] : of) all += own;
+    return all;
+  }
+  uint64_t whole;
+  schema::Processes how;
+  std::map<uint32_t, uint64_t> of;
+};
+
 void check_memory(checked_config& c) {
   for (uint32_t h = 0; h < c.layout.hosts.size(); ++h) {
     const auto& host = c.layout.hosts[h];
     uint64_t kv = 0, ranks = 0;
+    copies weights(c);
     for (size_t i = 0; i < c.layout.ranks.size(); ++i) {
       if (c.layout.ranks[i].host != h) continue;
       uint64_t own = c.needs[i].weights + c.needs[i].kv;
@@ -94,15 +117,15 @@ void check_memory(checked_config& c) {
                                "too large: a rank needs {}, a GPU of host {} has {}; a wider cut, "
                                "or a smaller kv_memory",
                                bytes_text(own), host.name, bytes_text(host.gpu_memory));
+      weights.add(c.layout.ranks[i], c.needs[i]);
       kv += c.needs[i].kv;
       ++ranks;
     }
-    uint64_t all = ranks ? kv + c.model->weight_bytes : 0;
-    if (!host.on_gpus() && all > host.memory)
+    if (!host.on_gpus() && kv + weights.bytes() > host.memory)
       c.config.refuse("model.path",
                       "too large: {} of weights and {} for keys and values of {} ranks, host {} "
                       "gives {}; quantize, a smaller kv_memory or fewer engines",
-                      bytes_text(c.model->weight_bytes), bytes_text(kv), ranks, host.name,
+                      bytes_text(weights.bytes()), bytes_text(kv), ranks, host.name,
                       bytes_text(host.memory));
   }
 }

@@ -28,7 +28,7 @@ rank_need need_of(const model_facts& model, const shard_part& part,
   const model_shape& s = model.shape;
   uint64_t table = uint64_t{s.vocab} * s.hidden;
   uint64_t own = layer_parameters(s) * part.layers.size() / part.tensor_size;
-  if (part.first()) own += table / part.tensor_size;
+  if (part.first()) own += table;  // any token may come
   if (part.last() && !(s.tied && part.first())) own += table / part.tensor_size;
   double bytes_each = double(model.weight_bytes) / double(std::max<uint64_t>(1, model.parameters));
   return {.weights = uint64_t(double(own) * bytes_each), .kv = pool_bytes(model, part, batching)};

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "parallel/weights_read.hpp"
 #include "runtime/model/load_fill.hpp"
 #include "runtime/model/load_layout.hpp"
 #include "runtime/model/load_memory.hpp"
@@ -28,6 +29,25 @@ class sealed_model final : public loaded_model {
   model_weights weights_;
 };
 
+/// What these ranks read, and every vector.
+result<needed_bytes> needed_of(const model_shape& shape, const load_layout& layout,
+                               const model_share& share, const std::byte* base) {
+  if (share.of.empty()) return needed_bytes({{0, layout.bytes}});
+  if (auto fits = check_cut(shape, share.ranks); !fits) return fits.why();
+  std::vector<byte_range> all;
+  for (const placed_tensor& t : layout.tensors)
+    if (t.is_vector) all.push_back({t.offset, t.offset + t.bytes});
+  const model_weights weights = weights_at(shape, layout, base);
+  for (uint32_t rank : share.of) {
+    auto part = part_for(shape, share.ranks, rank / share.ranks.tensor, rank % share.ranks.tensor);
+    for (bytes_view read : reads_of(weights, part)) {
+      auto begin = uint64_t(read.data() - base);
+      all.push_back({begin, begin + read.size()});
+    }
+  }
+  return needed_bytes(std::move(all));
+}
+
 result<void> check_host(uint64_t needed) {
   std::ifstream file("/proc/meminfo");
   std::string meminfo(std::istreambuf_iterator<char>(file), {});
@@ -40,10 +60,12 @@ result<std::unique_ptr<loaded_model>> loaded_model::load(const checkpoint& from,
                                                          const load_options& options) {
   auto layout = plan_layout(from.tensors(), options.quantize);
   if (!layout) return layout.why();
-  if (auto fits = check_host(layout->bytes); !fits) return fits.why();
   auto memory = sealed_memory::make(layout->bytes);
   if (!memory) return memory.why();
-  fill_weights(from, *layout, options.threads, options.progress, memory->writable());
+  auto needed = needed_of(from.shape(), *layout, options.share, memory->bytes().data());
+  if (!needed) return needed.why();
+  if (auto fits = check_host(needed->total()); !fits) return fits.why();
+  fill_weights(from, *layout, *needed, options.threads, options.progress, memory->writable());
   if (auto sealed = memory->seal(); !sealed) return sealed.why();
   return std::unique_ptr<loaded_model>(
       new sealed_model(from.shape(), *std::move(layout), *std::move(memory)));

@@ -3,17 +3,25 @@
 #include <functional>
 #include <memory>
 
-#include "parallel/weights.hpp"
+#include "parallel/cut.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/model/checkpoint.hpp"
 
 namespace lethe {
+
+/// Some ranks of a cut.
+struct model_share {
+  cut ranks;
+  std::vector<uint32_t> of;  // none: all
+};
 
 struct load_options {
   /// Converts the float matrices of a checkpoint while loading; a matrix whose K the block does
   /// not divide keeps its type. Never applied to a file that is already quantized.
   std::optional<dtype> quantize;
   uint32_t threads = 1;
+  /// Only what these ranks read is loaded; where the rest would lie is no memory.
+  model_share share;
   /// Called from the loading thread with bytes done and in all.
   std::function<void(uint64_t, uint64_t)> progress;
 };
@@ -30,6 +38,7 @@ class loaded_model {
   virtual ~loaded_model() = default;
 
   virtual const model_weights& weights() const = 0;
+  /// Of the mapping.
   virtual size_t bytes() const = 0;
   virtual int memfd() const = 0;
   /// What kept its type under `quantize`, by name.

@@ -19,9 +19,11 @@ constexpr uint64_t report_bytes = uint64_t{32} << 20;
 struct piece {
   uint32_t tensor, first_panel, panels;
   uint64_t offset, bytes;  // in the layout
+  byte_range range() const { return {offset, offset + bytes}; }
 };
 
-std::vector<piece> cut_into_pieces(const load_layout& layout, uint32_t threads) {
+std::vector<piece> cut_into_pieces(const load_layout& layout, const needed_bytes& needed,
+                                   uint32_t threads) {
   // While the calling thread does one piece, the others finish about one each.
   uint64_t piece_bytes = report_bytes / 4 / threads;
   std::vector<piece> pieces;
@@ -39,6 +41,7 @@ std::vector<piece> cut_into_pieces(const load_layout& layout, uint32_t threads) 
       pieces.push_back({i, p, n, t.offset + p * panel, n * panel});
     }
   }
+  std::erase_if(pieces, [&](const piece& p) { return needed.count_within(p.range()) == 0; });
   return pieces;
 }
 
@@ -102,12 +105,13 @@ void fill_vector(const raw_tensor& from, uint32_t head_dim, std::byte* to) {
 
 class filling {
  public:
-  filling(const checkpoint& from, const load_layout& layout, uint32_t threads,
-          std::span<std::byte> to)
+  filling(const checkpoint& from, const load_layout& layout, const needed_bytes& needed,
+          uint32_t threads, std::span<std::byte> to)
       : from_(from),
         layout_(layout),
+        needed_(needed),
         to_(to),
-        pieces_(cut_into_pieces(layout, threads)),
+        pieces_(cut_into_pieces(layout, needed, threads)),
         left_(layout.tensors.size()) {
     for (const piece& p : pieces_) ++left_[p.tensor];
   }
@@ -117,8 +121,7 @@ class filling {
     size_t i = next_.fetch_add(1, std::memory_order_relaxed);
     if (i >= pieces_.size()) return false;
     const piece& p = pieces_[i];
-    fill(p);
-    done_.fetch_add(p.bytes, std::memory_order_relaxed);
+    done_.fetch_add(fill_needed(p), std::memory_order_relaxed);
     if (left_[p.tensor].fetch_sub(1) == 1) from_.release(from_.tensors()[p.tensor]);
     return true;
   }
@@ -126,11 +129,23 @@ class filling {
   uint64_t done() const { return done_.load(std::memory_order_relaxed); }
 
  private:
-  void fill(const piece& p) const {
+  /// Memory that nothing is written to is none.
+  uint64_t fill_needed(const piece& p) const {
+    uint64_t bytes = needed_.count_within(p.range());
+    if (bytes == p.bytes) return fill(p, to_.data() + p.offset), bytes;
+    std::vector<std::byte> whole(p.bytes);
+    fill(p, whole.data());
+    needed_.within(p.range(), [&](byte_range part) {
+      std::copy_n(whole.data() + (part.begin - p.offset), part.end - part.begin,
+                  to_.data() + part.begin);
+    });
+    return bytes;
+  }
+
+  void fill(const piece& p, std::byte* to) const {
     const raw_tensor& raw = from_.tensors()[p.tensor];
     const placed_tensor& t = layout_.tensors[p.tensor];
     uint32_t head_dim = from_.shape().head_dim;
-    std::byte* to = to_.data() + p.offset;
     if (t.is_vector) return fill_vector(raw, head_dim, to);
     row_source rows(raw, head_dim);
     if (t.type != raw.type) return fill_converted(rows, t, p, to);
@@ -139,6 +154,7 @@ class filling {
 
   const checkpoint& from_;
   const load_layout& layout_;
+  const needed_bytes& needed_;
   std::span<std::byte> to_;
   std::vector<piece> pieces_;
   std::vector<std::atomic<uint32_t>> left_;  // pieces of each tensor
@@ -163,22 +179,22 @@ std::vector<std::jthread> start_threads(uint32_t count, filling& work) {
 
 }  // namespace
 
-void fill_weights(const checkpoint& from, const load_layout& layout, uint32_t threads,
-                  const std::function<void(uint64_t, uint64_t)>& progress,
+void fill_weights(const checkpoint& from, const load_layout& layout, const needed_bytes& needed,
+                  uint32_t threads, const std::function<void(uint64_t, uint64_t)>& progress,
                   std::span<std::byte> to) {
   check(threads > 0);
   check(layout.tensors.size() == from.tensors().size() && to.size() == layout.bytes);
-  filling work(from, layout, threads, to);
+  filling work(from, layout, needed, threads, to);
   uint64_t reported = 0;
   auto others = start_threads(threads - 1, work);
   while (work.step()) {
     uint64_t done = work.done();
     if (!progress || done - reported < report_bytes / 2) continue;
-    progress(done, layout.bytes);
+    progress(done, needed.total());
     reported = done;
   }
   others.clear();  // joins
-  if (progress) progress(layout.bytes, layout.bytes);
+  if (progress) progress(needed.total(), needed.total());
 }
 
 }  // namespace lethe

@@ -6,13 +6,15 @@
 
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/load_layout.hpp"
+#include "runtime/model/load_needed.hpp"
 
 namespace lethe {
 
-/// Writes the checkpoint's tensors where the layout says, on the calling thread and threads - 1
-/// others. Pages of the file are released as each tensor is done. `progress` is called from the
-/// calling thread with bytes of the layout, rising, at last with all.
-void fill_weights(const checkpoint& from, const load_layout& layout, uint32_t threads,
-                  const std::function<void(uint64_t, uint64_t)>& progress, std::span<std::byte> to);
+/// Writes what is needed of the checkpoint's tensors where the layout says, on the calling thread
+/// and threads - 1 others. Pages of the file are released as each tensor is done. `progress` is
+/// called from the calling thread with bytes of the layout, rising, at last with all needed.
+void fill_weights(const checkpoint& from, const load_layout& layout, const needed_bytes& needed,
+                  uint32_t threads, const std::function<void(uint64_t, uint64_t)>& progress,
+                  std::span<std::byte> to);
 
 }  // namespace lethe

@@ -36,11 +36,12 @@ result<load_options> options_for(const std::string& quantize) {
 
 result<std::unique_ptr<loaded_model>> load_weights(
     const checkpoint& model, const std::string& quantize, uint32_t threads,
-    std::function<void(uint64_t, uint64_t)> progress) {
+    std::function<void(uint64_t, uint64_t)> progress, model_share share) {
   auto options = options_for(quantize);
   if (!options) return options.why();
   options->threads = threads ? threads : std::max(1u, std::thread::hardware_concurrency());
   options->progress = std::move(progress);
+  options->share = std::move(share);
   return loaded_model::load(model, *options);
 }
 
@@ -84,7 +85,7 @@ result<std::shared_ptr<const served_model>> served_model::open(const model_optio
   if (!words) return words.why();
   std::optional<opened_template> chat;
   if (auto own = open_template(o.path)) chat = *std::move(own);
-  auto weights = load_weights(*model, o.quantize, o.threads, o.progress);
+  auto weights = load_weights(*model, o.quantize, o.threads, o.progress, o.share);
   if (!weights) return weights.why();
   auto marks = tool_mark_ids(chat ? chat->tools : tool_format::none, *words);
   auto stops = own_stop_ids(model->defaults(), &*words);

@@ -17,6 +17,7 @@ struct model_options {
   std::string name;      // what clients call it; empty: the folder's or file's name
   std::string quantize;  // "q8_0", ...; empty: as the file has it
   uint32_t threads = 0;  // for loading; 0: all cores
+  model_share share;
   std::function<void(uint64_t, uint64_t)> progress;
 };
 
@@ -42,10 +43,10 @@ std::vector<uint32_t> own_stop_ids(const generation_defaults& defaults, const to
 /// Those marks of a format that the vocabulary has as control tokens.
 std::vector<uint32_t> tool_mark_ids(tool_format format, const tokenizer& words);
 
-/// The weights, converted to `quantize` if it names a type.
+/// The weights, converted to `quantize` if it names a type; of some ranks, if `share` names them.
 result<std::unique_ptr<loaded_model>> load_weights(
     const checkpoint& model, const std::string& quantize, uint32_t threads,
-    std::function<void(uint64_t, uint64_t)> progress);
+    std::function<void(uint64_t, uint64_t)> progress, model_share share = {});
 
 /// The same weights where another process of this host has them.
 result<std::unique_ptr<loaded_model>> attach_weights(const checkpoint& model,

@@ -55,6 +55,7 @@ TEST_F(Wide, AnswersAreThoseOfOneProcess) {
     auto path = file("alone.toml", wide(1, 1, {"north"}));
     up_both(path);
     ASSERT_TRUE(host("north").tells("ready: 1 of 1")) << host("north").errors();
+    ASSERT_TRUE(eventually([&] { return joined(path, "south"); })) << "or it would not hear of it";
     expected = said();
     down_both(path);
   }

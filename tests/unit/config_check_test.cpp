@@ -48,6 +48,42 @@ TEST(ConfigCheck, SharesCoresAndWeightsOut) {
   EXPECT_TRUE(c.layout.notes.empty());
 }
 
+/// Of a host that has room for so many copies of the model, and for its keys and values.
+bool fits(double copies, const std::string& engines) {
+  auto whole = check(model_line);
+  auto memory = uint64_t(copies * double(whole.model->weight_bytes)) + 4 * whole.needs[0].kv;
+  return check(model_line + "[[hosts]]\nname=\"a\"\nmemory=\"" + std::to_string(memory) +
+               "\"\n[batching]\nkv_memory=\"256 MiB\"\n[engines]\n" + engines)
+      .good();
+}
+
+TEST(ConfigCheck, EnginesOfOneProcessShareTheirWeightsOthersHaveTheirOwn) {
+  for (const char* cut : {"count=4\n", "count=2\ntensor=2\n"}) {
+    double separate = cut == std::string("count=4\n") ? 4 : 2;
+    EXPECT_TRUE(fits(1.01, cut));
+    EXPECT_FALSE(fits(0.99, cut));
+    std::string alone = cut + std::string("processes=\"separate\"\n");
+    EXPECT_TRUE(fits(separate + 0.01, alone));
+    EXPECT_FALSE(fits(separate - 0.01, alone));
+  }
+}
+
+TEST(ConfigCheck, AHostHoldsOfAnEngineWhatItsRanksRead) {
+  auto c = check(model_line + "[engines]\nprocesses=\"ranks\"\npipeline=2\nplacement=\"exact\"\n" +
+                 "ranks=[\"a\",\"b\"]\n" + two_hosts("", ""));
+  ASSERT_TRUE(c.good()) << problems(c);
+  auto own = [&](size_t rank) { return c.needs[rank].weights + c.needs[rank].kv; };
+  auto with = [&](uint64_t memory) {
+    return check(model_line + "[engines]\nprocesses=\"ranks\"\npipeline=2\nplacement=\"exact\"\n" +
+                 "ranks=[\"a\",\"b\"]\n" +
+                 two_hosts("memory=\"" + std::to_string(memory) + "\"", ""))
+        .good();
+  };
+  EXPECT_LT(c.needs[0].weights, c.model->weight_bytes);
+  EXPECT_TRUE(with(own(0)));
+  EXPECT_FALSE(with(own(0) - 1));
+}
+
 TEST(ConfigCheck, MoreRanksThanCoresIsANoteHereAndARefusalWhereCoresAreStated) {
   std::string many = model_line + "[engines]\ncount=3\ntensor=2\npipeline=2\n";
   auto c = check(many);

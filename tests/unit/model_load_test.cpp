@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 
 #include "kernels/cpu_row.hpp"
+#include "parallel/weights_read.hpp"
 #include "runtime/model/quantize.hpp"
 
 namespace lethe {
@@ -262,8 +264,8 @@ TEST(Load, SealsItsMemory) {
 TEST(Load, AttachesToWhatAnotherProcessHasLoaded) {
   NEEDS_VECTORS();
   auto file = hf("llama-tiny");
-  auto made = loaded(hf("llama-tiny"), {dtype::q8_0, 1, {}});
-  auto other = loaded_model::attach(file, {dtype::q8_0, 1, {}}, ::dup(made->memfd()));
+  auto made = loaded(hf("llama-tiny"), {.quantize = dtype::q8_0});
+  auto other = loaded_model::attach(file, {.quantize = dtype::q8_0}, ::dup(made->memfd()));
   ASSERT_TRUE(other) << other.why().text;
   auto ours = matrices_of(made->weights()), theirs = matrices_of((*other)->weights());
   for (size_t i = 0; i < ours.size(); ++i) {
@@ -275,7 +277,46 @@ TEST(Load, AttachesToWhatAnotherProcessHasLoaded) {
   EXPECT_FALSE(loaded_model::attach(file, {}, ::dup(made->memfd())));
   const int open = ::memfd_create("weights", MFD_ALLOW_SEALING);
   ASSERT_EQ(::ftruncate(open, off_t(made->bytes())), 0);
-  EXPECT_FALSE(loaded_model::attach(file, {dtype::q8_0, 1, {}}, open));
+  EXPECT_FALSE(loaded_model::attach(file, {.quantize = dtype::q8_0}, open));
+}
+
+/// What a process has of it, as its blocks are counted.
+uint64_t kept(const loaded_model& m) {
+  struct stat file {};
+  EXPECT_EQ(::fstat(m.memfd(), &file), 0);
+  return uint64_t(file.st_blocks) * 512;
+}
+
+void expect_own_part(const checkpoint& from, const loaded_model& whole, const load_options& how) {
+  auto [c, of] = how.share;
+  uint64_t most = 0;
+  auto options = how;
+  options.progress = [&most](uint64_t, uint64_t all) { most = all; };
+  auto own = loaded_model::load(from, options);
+  ASSERT_TRUE(own) << own.why().text;
+  auto part = part_for(from.shape(), c, of[0] / c.tensor, of[0] % c.tensor);
+  auto here = reads_of((*own)->weights(), part), there = reads_of(whole.weights(), part);
+  ASSERT_EQ(here.size(), there.size());
+  for (size_t i = 0; i < here.size(); ++i) ASSERT_TRUE(std::ranges::equal(here[i], there[i])) << i;
+  EXPECT_EQ(most<whole.bytes(), c.tensor * c.pipeline> 1);
+  // Memory comes by the page.
+  EXPECT_LT(kept(**own), most + (here.size() + 200) * 4096);
+}
+
+TEST(Load, OfSomeRanksIsAllThatTheyReadAndLittleElse) {
+  NEEDS_VECTORS();
+  for (auto [path, type] :
+       {std::pair(fs::path(places::source) / "models/ember", std::optional<dtype>()),
+        {vectors() / "models/llama-tiny", {}},
+        {vectors() / "models/llama-tiny", dtype::q8_0}}) {
+    auto from = opened(path);
+    auto whole = loaded(from, {.quantize = type});
+    for (cut c : {cut{1, 1}, cut{2, 1}, cut{1, 2}, cut{2, 2}})
+      for (uint32_t rank = 0; rank < c.tensor * c.pipeline; ++rank) {
+        SCOPED_TRACE(fmt::format("rank {} of {} x {}", rank, c.tensor, c.pipeline));
+        expect_own_part(from, *whole, {.quantize = type, .threads = 2, .share = {c, {rank}}});
+      }
+  }
 }
 
 TEST(Load, ReportsProgressUpToTheEnd) {

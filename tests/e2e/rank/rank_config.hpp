@@ -1,5 +1,7 @@
 #pragma once
 
+#include <csignal>
+
 #include "actors/cluster/node.hpp"
 #include "actors/cluster/rank_line.hpp"
 #include "parallel/process_ranks.hpp"
@@ -14,6 +16,7 @@ inline std::string why_of(const std::string& rank) { return "why " + rank; }
 
 /// What ranks and their store show each other.
 inline rank_keys keys_in(const std::filesystem::path& folder) {
+  std::signal(SIGPIPE, SIG_IGN);  // as the program does
   auto keys = rank_keys::of({folder / "own.crt", folder / "own.key", folder / "ca.crt", ""});
   if (!keys) throw std::runtime_error(keys.why().text);
   return *std::move(keys);
