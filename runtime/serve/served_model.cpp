@@ -34,9 +34,10 @@ result<load_options> options_for(const std::string& quantize) {
 
 }  // namespace
 
-result<std::unique_ptr<loaded_model>> load_weights(
-    const checkpoint& model, const std::string& quantize, uint32_t threads,
-    std::function<void(uint64_t, uint64_t)> progress, model_share share) {
+result<std::unique_ptr<loaded_model>> load_weights(const checkpoint& model,
+                                                   const std::string& quantize, uint32_t threads,
+                                                   std::function<void(uint64_t, uint64_t)> progress,
+                                                   model_share share) {
   auto options = options_for(quantize);
   if (!options) return options.why();
   options->threads = threads ? threads : std::max(1u, std::thread::hardware_concurrency());

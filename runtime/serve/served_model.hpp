@@ -44,9 +44,10 @@ std::vector<uint32_t> own_stop_ids(const generation_defaults& defaults, const to
 std::vector<uint32_t> tool_mark_ids(tool_format format, const tokenizer& words);
 
 /// The weights, converted to `quantize` if it names a type; of some ranks, if `share` names them.
-result<std::unique_ptr<loaded_model>> load_weights(
-    const checkpoint& model, const std::string& quantize, uint32_t threads,
-    std::function<void(uint64_t, uint64_t)> progress, model_share share = {});
+result<std::unique_ptr<loaded_model>> load_weights(const checkpoint& model,
+                                                   const std::string& quantize, uint32_t threads,
+                                                   std::function<void(uint64_t, uint64_t)> progress,
+                                                   model_share share = {});
 
 /// The same weights where another process of this host has them.
 result<std::unique_ptr<loaded_model>> attach_weights(const checkpoint& model,
