@@ -92,11 +92,15 @@ void directory_state::engine_ended(const wire<schema::EngineEnded>& m) {
   clerk_.read(m, [&](schema::EngineEnded::Reader r) {
     auto known = fleet_->engines().find(r.getSlot());
     if (known == fleet_->engines().end()) return;
-    auto host = hosts_.find(known->second.place.host);
-    if (host != hosts_.end() && host->second.handle == sender_of<supervisor_actor>(self_))
-      fleet_->engine_ended(r.getSlot(), r.getEpoch(), r.getReason(), now());
+    auto by = sender_of<supervisor_actor>(self_);
+    auto host = std::ranges::find_if(hosts_, [&](auto& h) { return h.second.handle == by; });
+    if (host == hosts_.end()) return;  // it was lost, and all that it had
+    std::string reason = r.getReason();
+    if (host->first == known->second.place.host)
+      fleet_->engine_ended(r.getSlot(), r.getEpoch(), reason, now());
     else if (known->second.phase != schema::Phase::DRAINING)  // else it is about to end by itself
-      engine_lost(r.getSlot(), r.getEpoch(), r.getReason());
+      engine_lost(r.getSlot(), r.getEpoch(),
+                  fmt::format("its ranks on {}: {}", host->first, reason));
   });
   act();
 }

@@ -86,7 +86,7 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec, const
   ranks_maker maker;
   if (*ranks_come_in)
     maker = [&](const grid_config& config) {
-      return start_ranks(spec, *std::move(ranks_come_in), *tls_, weights, config);
+      return start_ranks(spec, *std::move(ranks_come_in), *tls_, **opened, config);
     };
   auto serving = engine::start(weights.weights(), config_of(spec), maker);
   if (!serving) return serving.why();

@@ -4,6 +4,8 @@
 #include "actors/cluster/rank_link.hpp"
 #include "actors/cluster/rank_process.hpp"
 #include "parallel/process_ranks.hpp"
+#include "runtime/serve/served_model.hpp"
+#include "runtime/serve/weights_mark.hpp"
 
 namespace lethe {
 
@@ -17,7 +19,7 @@ class housed_ranks final : public step_ranks {
         beside_([this](uint32_t rank, const std::string& how) { door_->lose(rank, how); }) {}
 
   result<void> start(schema::EngineSpec::Reader spec, const node_tls& tls,
-                     const loaded_model& model, const grid_config& config);
+                     const served_model& model, const grid_config& config);
   void submit(const step_plan& plan, const step_data& data) override {
     leader_->submit(plan, data);
   }
@@ -26,7 +28,7 @@ class housed_ranks final : public step_ranks {
 
  private:
   result<void> add_own(schema::EngineSpec::Reader spec, const node_tls& tls, int weights);
-  result<void> await_weights(uint32_t ranks);
+  result<void> await_weights(schema::EngineSpec::Reader spec, const hash32& own);
 
   std::unique_ptr<rank_door> door_;
   rank_children beside_;
@@ -46,22 +48,30 @@ result<void> housed_ranks::add_own(schema::EngineSpec::Reader spec, const node_t
 }
 
 /// However long that takes on another host: whoever ordered this engine has patience of its own.
-result<void> housed_ranks::await_weights(uint32_t ranks) {
+result<void> housed_ranks::await_weights(schema::EngineSpec::Reader spec, const hash32& own) {
   const auto until = std::chrono::steady_clock::now() + weights_patience;
-  for (uint32_t rank = 1; rank < ranks; ++rank)
-    if (auto has = door_->store().get(weights_key(rank), until); !has) return has.why();
+  auto places = spec.getPlaces();
+  for (uint32_t rank = 1; rank < places.size(); ++rank) {
+    auto mark = door_->store().get(weights_key(rank), until);
+    if (!mark) return mark.why();
+    if (!std::ranges::equal(*mark, own))
+      return fail("ranks: {} holds other weights on host {} than on {}; give both the same file",
+                  spec.getModel().getPath().cStr(), places[rank].getHost().cStr(),
+                  places[0].getHost().cStr());
+  }
   return door_->store().set(all_weights_key, {});
 }
 
 result<void> housed_ranks::start(schema::EngineSpec::Reader spec, const node_tls& tls,
-                                 const loaded_model& model, const grid_config& config) {
+                                 const served_model& model, const grid_config& config) {
   auto link = link_of(spec, config, 0, door_->secret());
   if (!link) return link.why();
-  if (auto added = add_own(spec, tls, model.memfd()); !added) return added;
-  if (auto all = await_weights(link->base.size); !all) return all;
+  if (auto added = add_own(spec, tls, model.weights->memfd()); !added) return added;
+  if (auto all = await_weights(spec, mark_of(model.model)); !all) return all;
   auto groups = join_rank_groups(link->base, config.ranks, door_->store());
   if (!groups) return groups.why();
-  auto leader = process_ranks::start(model.weights(), config, *std::move(groups), link->spin);
+  auto leader =
+      process_ranks::start(model.weights->weights(), config, *std::move(groups), link->spin);
   if (!leader) return leader.why();
   leader_ = *std::move(leader);
   return {};
@@ -81,7 +91,7 @@ result<std::unique_ptr<rank_door>> open_door(schema::EngineSpec::Reader spec, co
 
 result<std::unique_ptr<step_ranks>> start_ranks(schema::EngineSpec::Reader spec,
                                                 std::unique_ptr<rank_door> door,
-                                                const node_tls& tls, const loaded_model& model,
+                                                const node_tls& tls, const served_model& model,
                                                 const grid_config& config) {
   auto ranks = std::make_unique<housed_ranks>(std::move(door));
   if (auto started = ranks->start(spec, tls, model, config); !started) return started.why();

@@ -3,12 +3,12 @@
 #include "actors/cluster/rank_door.hpp"
 #include "parallel/grid.hpp"
 #include "parallel/step_ranks.hpp"
-#include "runtime/model/load.hpp"
 #include "schemas/messages.capnp.h"
 
 namespace lethe {
 
 struct node_tls;
+struct served_model;
 
 /// Where the ranks of an engine come in, if they are processes. Open before the weights are loaded:
 /// other hosts load theirs meanwhile.
@@ -18,7 +18,7 @@ result<std::unique_ptr<rank_door>> open_door(schema::EngineSpec::Reader spec, co
 /// share its weights, those of others are started by their supervisors.
 result<std::unique_ptr<step_ranks>> start_ranks(schema::EngineSpec::Reader spec,
                                                 std::unique_ptr<rank_door> door,
-                                                const node_tls& tls, const loaded_model& model,
+                                                const node_tls& tls, const served_model& model,
                                                 const grid_config& config);
 
 }  // namespace lethe

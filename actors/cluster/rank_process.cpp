@@ -12,6 +12,7 @@
 #include "actors/cluster/rank_link.hpp"
 #include "parallel/process_ranks.hpp"
 #include "runtime/hardening/harden.hpp"
+#include "runtime/serve/weights_mark.hpp"
 
 namespace lethe {
 
@@ -35,7 +36,8 @@ class rank_life {
 
  private:
   result<void> serve(schema::EngineSpec::Reader spec, rank_line& line);
-  result<std::unique_ptr<loaded_model>> weights(schema::EngineSpec::Reader spec) const;
+  result<std::unique_ptr<loaded_model>> weights(schema::EngineSpec::Reader spec,
+                                                const checkpoint& file) const;
   result<void> start_others(schema::EngineSpec::Reader spec, int weights);
 
   const uint32_t rank_;
@@ -66,12 +68,11 @@ result<void> rank_life::run(schema::StartRanks::Reader r) {
   return done;
 }
 
-result<std::unique_ptr<loaded_model>> rank_life::weights(schema::EngineSpec::Reader spec) const {
-  auto m = spec.getModel();
-  auto file = checkpoint::open(m.getPath().cStr());
-  if (!file) return file.why();
-  if (attached_) return attach_weights(*file, m.getQuantize(), weights_fd);
-  return load_weights(*file, m.getQuantize(), 0, {}, share_beside(spec, rank_));
+result<std::unique_ptr<loaded_model>> rank_life::weights(schema::EngineSpec::Reader spec,
+                                                         const checkpoint& file) const {
+  auto quantize = spec.getModel().getQuantize();
+  if (attached_) return attach_weights(file, quantize, weights_fd);
+  return load_weights(file, quantize, 0, {}, share_beside(spec, rank_));
 }
 
 result<void> rank_life::start_others(schema::EngineSpec::Reader spec, int weights) {
@@ -85,7 +86,9 @@ result<void> rank_life::serve(schema::EngineSpec::Reader spec, rank_line& line) 
   auto secret =
       join_engine(line, {.slot = spec.getSlot(), .epoch = spec.getEpoch(), .rank = rank_});
   if (!secret) return secret.why();
-  auto model = weights(spec);
+  auto file = checkpoint::open(spec.getModel().getPath().cStr());
+  if (!file) return file.why();
+  auto model = weights(spec, *file);
   if (!model) return model.why();
   auto config = engine::ranks_for((*model)->weights().shape, config_of(spec));
   if (!config) return config.why();
@@ -94,7 +97,7 @@ result<void> rank_life::serve(schema::EngineSpec::Reader spec, rank_line& line) 
   if (!attached_)
     if (auto others = start_others(spec, (*model)->memfd()); !others) return others;
   asked_store store(line);
-  if (auto told = store.set(weights_key(rank_), {}); !told) return told;
+  if (auto told = store.set(weights_key(rank_), mark_of(*file)); !told) return told;
   auto all = store.get(all_weights_key, std::chrono::steady_clock::now() + weights_patience);
   if (!all) return all.why();
   auto groups = join_rank_groups(link->base, config->ranks, store);

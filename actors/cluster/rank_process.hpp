@@ -8,7 +8,8 @@
 
 namespace lethe {
 
-// Under these keys ranks tell each other that they have loaded what they need.
+// Under these keys ranks tell each other that they have loaded what they need, and of which file:
+// the mark of their weights.
 inline std::string weights_key(uint32_t rank) {
   return fmt::format("rank {} has its weights", rank);
 }

@@ -2,6 +2,8 @@
 // one process says, nothing of it can be read on the wire, and a rank, a host or a cable that is
 // lost ends one engine alone.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include "tests/e2e/engine_run.hpp"
 #include "tests/e2e/hosts.hpp"
@@ -38,6 +40,27 @@ class Wide : public hosts_test {
     EXPECT_EQ(run_lethe({"down", "--cluster", path}).exit_code, 0);
     for (const char* name : {"north", "south"})
       EXPECT_EQ(host(name).wait(), 0) << host(name).errors();
+  }
+  /// One engine on both hosts, where another folder lies over the model's on south.
+  std::string up_both_where_south_sees(const std::string& other) {
+    auto path = file("wide.toml", wide(1, 2, {"north", "south"}, "restarts = 1\n"));
+    up(path, "north");
+    machine("south").on([&] {
+      EXPECT_EQ(::unshare(CLONE_FS | CLONE_NEWNS), 0);
+      EXPECT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+      EXPECT_EQ(::mount(other.c_str(), ember().c_str(), nullptr, MS_BIND, nullptr), 0);
+      running_.try_emplace("south", host_of{path, "south"});
+    });
+    return path;
+  }
+  std::string copy_of_model() const {
+    auto copy = folder_ / "copy";
+    std::filesystem::copy(ember(), copy, std::filesystem::copy_options::recursive);
+    return copy;
+  }
+  std::string why_parked(const std::string& path) {
+    EXPECT_TRUE(host("north").tells("parked")) << host("north").errors();
+    return run_lethe({"status", "--cluster", path}).out;
   }
   std::vector<std::string> said() {
     return machine("north").on([to = api()] { return said_at(to); });
@@ -137,20 +160,23 @@ TEST_F(Wide, AHostThatIsCutOffTakesItsEnginesAlongUntilItIsBack) {
   down_both(path);
 }
 
+TEST_F(Wide, OtherWeightsOnAnotherHostAreSeen) {
+  auto other = copy_of_model();
+  auto text = read_file(other + "/model.safetensors");
+  for (size_t i = text.size() / 2; i < text.size(); i += 7) text[i] ^= 1;
+  std::ofstream(other + "/model.safetensors", std::ios::binary) << text;
+  auto why = why_parked(up_both_where_south_sees(other));
+  EXPECT_NE(why.find("holds other weights on host south than on north"), std::string::npos) << why;
+}
+
 TEST_F(Wide, WhyARankOfAnotherHostCannotBeginIsTold) {
-  auto model = folder_ / "model";
-  std::filesystem::copy(ember(), model, std::filesystem::copy_options::recursive);
-  auto text = wide(1, 2, {"north", "south"}, "restarts = 0\n");
-  text.replace(text.find(ember()), ember().size(), model);
-  auto path = file("wide.toml", text);
-  // As another host's disk would lack it: gone once the leader has opened it.
-  up(path, "north");
-  ASSERT_TRUE(eventually([&] { return joined(path, "north"); })) << host("north").errors();
-  std::filesystem::remove_all(model);
-  up(path, "south");
-  EXPECT_TRUE(host("north").tells("parked")) << host("north").errors();
-  auto status = run_lethe({"status", "--cluster", path}).out;
-  EXPECT_NE(status.find(model), std::string::npos) << status;
+  auto other = copy_of_model();
+  auto path = up_both_where_south_sees(other);
+  ASSERT_TRUE(host("north").tells("ready: 1 of 1")) << host("north").errors();
+  std::filesystem::remove(other + "/model.safetensors");
+  ::kill(ranks_on("south").at(0), SIGKILL);
+  auto why = why_parked(path);
+  EXPECT_NE(why.find(": " + ember() + ": has neither"), std::string::npos) << why;
 }
 
 /// Numbers, as they lie in memory.
