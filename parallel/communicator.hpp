@@ -44,6 +44,9 @@ class communicator {
   /// Wakes everyone who waits in this group, with an error. From any thread.
   virtual void abort() = 0;
 
+  /// Whether the group lives, as far as one hears without waiting. From any thread.
+  virtual result<void> health() = 0;
+
   /// Wipes what calls have left in memory of the group's own. Not during a call.
   virtual void wipe() = 0;
 };

@@ -304,6 +304,8 @@ result<void> gloo_communicator::flush() {
 
 void gloo_communicator::abort() { parts_->over->abort(); }
 
+result<void> gloo_communicator::health() { return parts_->over->hear(); }
+
 void gloo_communicator::wipe() {
   parts& p = *parts_;
   p.each_other([&](uint32_t r) { lethe::wipe(p.row_of(r), p.touched * sizeof(float)); });

@@ -11,7 +11,7 @@
 
 namespace lethe {
 
-struct group_fate;
+class group_fate;
 
 struct gloo_config {
   uint64_t epoch = 0;  // of the membership; a group that died is made anew in another one
@@ -50,6 +50,7 @@ class gloo_communicator final : public communicator {
   result<void> flush() override;
   result<void> barrier() override;
   void abort() override;
+  result<void> health() override;
   void wipe() override;
 
   /// For tests and the audit.

@@ -11,12 +11,6 @@
 
 namespace lethe {
 
-last_word last_word::unpack(uint64_t from) {
-  auto why = ending(from >> 56);
-  bool known = why > ending::none && why <= ending::differing;
-  return {known ? why : ending::aborted, uint32_t(from >> 32) & 0xffffff, uint32_t(from)};
-}
-
 link::link(owned_fd fd, std::optional<keys> sealed) : fd_(std::move(fd)) {
   if (sealed) seal_ = std::make_unique<seal>(*std::move(sealed));
 }

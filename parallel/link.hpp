@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "parallel/last_word.hpp"
 #include "parallel/link_hello.hpp"
 #include "runtime/base/owned_fd.hpp"
 #include "runtime/crypto/aead.hpp"
@@ -11,21 +12,6 @@
 struct iovec;
 
 namespace lethe {
-
-/// Why a group ended.
-enum class ending : uint8_t { none, aborted, late, closed, changed, out_of_order, differing };
-
-/// What of a group's end one rank tells the others.
-struct last_word {
-  ending why = ending::none;
-  uint32_t whose = 0;     // the rank that it is about, as all groups of the epoch count
-  uint32_t after_ms = 0;  // how long it was waited for
-
-  uint64_t packed() const {
-    return uint64_t(why) << 56 | uint64_t{whose & 0xffffff} << 32 | after_ms;
-  }
-  static last_word unpack(uint64_t from);
-};
 
 /// One connection to another rank. Sends and receives what was posted, in order, as far as the
 /// socket goes without waiting. Frames are sealed; on a protected link they go from where they lie

@@ -145,6 +145,7 @@ class local_communicator final : public communicator {
   }
 
   void abort() override { group_->abort(); }
+  result<void> health() override { return alive(); }
   void wipe() override {}
 
  private:

@@ -18,28 +18,6 @@ constexpr auto spin_time = std::chrono::microseconds(100);
 // What a rank has not sent when it leaves is an acknowledgement at most.
 constexpr auto patience_at_end = std::chrono::milliseconds(100);
 
-std::string text_of(last_word word) {
-  auto text = [&](std::string_view says) {
-    return fmt::format(fmt::runtime(says), word.whose, word.after_ms);
-  };
-  switch (word.why) {
-    case ending::late:
-      return text("rank {0} did not answer within {1} ms; see whether it runs and is reached");
-    case ending::closed:
-      return text("rank {0} is gone, its connection was closed; see why it ended");
-    case ending::changed:
-      return text("a frame of rank {0} was changed on its way; see who is on the link");
-    case ending::out_of_order:
-      return text("a frame of rank {0} was lost, repeated or moved; see who is on the link");
-    case ending::differing:
-      return "ranks differ in what they call, or in lengths; the group is aborted";
-    case ending::none:
-    case ending::aborted:
-      break;
-  }
-  return text("rank {0} aborted the group");
-}
-
 }  // namespace
 
 result<std::unique_ptr<mesh>> mesh::make(config c) {
@@ -221,6 +199,15 @@ result<void> mesh::alive() {
   return {};
 }
 
+result<void> mesh::hear() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return {};
+  if (!why_ && aborted_.load()) end_aborted();
+  if (!why_) sleep(clock::now());
+  if (why_) return *why_;
+  return {};
+}
+
 void mesh::look(uint32_t rank, const link& l) {
   if (l.end() == ending::none || why_) return;
   if (l.heard())
@@ -232,24 +219,18 @@ void mesh::look(uint32_t rank, const link& l) {
 /// The first reason stays. Every other rank is told, in case it waits for a third.
 void mesh::end_by(last_word word, std::optional<uint32_t> said_by) {
   if (why_) return;
-  std::string text = text_of(word);
+  std::string text = word.text();
   why_ = said_by ? fail("communicator: rank {} says: {}", named(*said_by), text)
                  : fail("communicator: {}", text);
   for (auto& l : links_)
     if (l) l->close(word);
-  if (!config_.fate) return;
-  std::lock_guard lock(config_.fate->mutex);
-  if (config_.fate->first.why == ending::none) config_.fate->first = word;
+  if (config_.fate) config_.fate->set(word);
 }
 
 /// Where another group's end is the reason, that is what is told.
 void mesh::end_aborted() {
-  last_word word{ending::aborted, named(rank())};
-  if (config_.fate) {
-    std::lock_guard lock(config_.fate->mutex);
-    if (config_.fate->first.why != ending::none) word = config_.fate->first;
-  }
-  end_by(word, {});
+  last_word first = config_.fate ? config_.fate->get() : last_word{};
+  end_by(first.why != ending::none ? first : last_word{ending::aborted, named(rank())}, {});
 }
 
 error mesh::refuse(const char* why) {

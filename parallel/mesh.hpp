@@ -13,12 +13,6 @@
 
 namespace lethe {
 
-/// What ended the first of several groups that end together.
-struct group_fate {
-  std::mutex mutex;
-  last_word first;
-};
-
 /// A rank's links to all others, and what moves them: whoever waits for something, in its own
 /// thread, spinning for a moment and then asleep in poll. What a call leaves to be sent goes out
 /// by a thread that otherwise sleeps. One link that ends ends them all.
@@ -62,6 +56,8 @@ class mesh {
   void leave();
 
   result<void> alive();
+  /// What the others have said so far, without waiting. While a call waits, that call hears it.
+  result<void> hear();
   /// Ends the group; the others are told that this rank's calls do not fit theirs.
   error refuse(const char* why);
   /// From any thread.

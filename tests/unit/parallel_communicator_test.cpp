@@ -255,6 +255,30 @@ TEST_P(Communicator, RefusesRanksThatAreNotThere) {
   EXPECT_FALSE(make_group(2)[0]->broadcast({}, 2));
 }
 
+TEST_P(Communicator, HearsOfAnAbortWithoutACall) {
+  ends group = make_group(3);
+  on_all(3, [&](uint32_t r) {
+    ASSERT_TRUE(group[r]->barrier());
+    EXPECT_TRUE(group[r]->health());
+  });
+  group[1]->abort();
+  for (uint32_t r : {0, 1, 2})
+    while (group[r]->health()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(group[2]->barrier());
+}
+
+/// Whoever asks does not wait for the one who waits.
+TEST_P(Communicator, TellsItsHealthDuringACall) {
+  ends group = make_group(2);
+  std::thread waiting([&] { EXPECT_TRUE(group[0]->barrier()); });
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(group[0]->health());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(group[1]->barrier());
+  waiting.join();
+}
+
 // Rank 0 waits for a partner that never comes, in every way there is.
 TEST_P(Communicator, WakesWhoeverWaitsWhenAborted) {
   std::vector<float> x(4);
