@@ -12,6 +12,8 @@ using clock = std::chrono::steady_clock;
 
 int64_t now_ns() { return clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
+// Until whoever is inside NCCL has left.
+constexpr std::chrono::milliseconds pause{1};
 // A group that was split off goes before the one that it was split from.
 constexpr auto children_first = {nccl_session::pipeline, nccl_session::tensor, nccl_session::world};
 
@@ -134,7 +136,7 @@ result<void> nccl_session::leave() {
 void nccl_session::bury() {
   while (!inside_.try_lock()) {
     if (held_too_long()) tell_stuck();
-    std::this_thread::sleep_for(config_.beat);
+    std::this_thread::sleep_for(pause);
   }
   inside in(*this, std::adopt_lock);
   abort_all();

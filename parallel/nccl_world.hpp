@@ -9,7 +9,8 @@ namespace lethe {
 class nccl_world {
  public:
   /// `control` joins the same ranks, in this epoch, and carries nothing else: by it the ranks are
-  /// told of ends, and whoever is not of the epoch gets no further than that.
+  /// told of ends, and whoever is not of the epoch gets no further than that. The thread that joins
+  /// has chosen its device (cudaSetDevice), as every thread that makes calls.
   static result<std::unique_ptr<nccl_world>> join(nccl_config config, const nccl_functions& library,
                                                   std::unique_ptr<communicator> control);
   /// Closes it.

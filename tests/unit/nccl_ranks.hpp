@@ -21,7 +21,7 @@ struct nccl_ranks {
             .ranks = shape,
             .forming = timeout,
             .timeout = timeout,
-            .beat = std::chrono::milliseconds(1),
+            .beat = beat,
             .staging = staging,
             .fate = fates[rank],
             .stuck = [this](const error& why) {
@@ -39,7 +39,7 @@ struct nccl_ranks {
       gloo_config c = gloo_rank(r, size());
       c.epoch = epoch;
       c.group = "ends";
-      c.timeout = std::chrono::seconds(30);
+      c.timeout = patience_at_end;
       c.fate = fates[r];
       return c;
     });
@@ -91,6 +91,8 @@ struct nccl_ranks {
   const cut shape;
   const nccl_staging staging;
   std::chrono::milliseconds timeout{20'000};
+  std::chrono::milliseconds beat{1};
+  std::chrono::milliseconds patience_at_end{30'000};  // until all ranks leave
   uint64_t epoch = 0;
   std::mutex mutex;
   std::vector<std::string> stuck;

@@ -254,6 +254,21 @@ TEST(NcclFailures, OfALostRankAreToldByTheOthers) {
   n.expect_clean();
 }
 
+/// What a device did while NCCL failed is not what was asked for, even if nobody has looked yet.
+TEST(NcclFailures, AreSeenByWhoeverWaitsForADevice) {
+  lives n;
+  n.beat = 1h;
+  n.join();
+  n.fake.lose(3);
+  for (uint32_t r = 0; r < 3; ++r) {
+    auto done = n.worlds[r]->wait([] { return true; });
+    ASSERT_FALSE(done);
+    EXPECT_TRUE(has(done.why().text, "another rank or the network is gone")) << done.why().text;
+  }
+  n.worlds.clear();
+  n.expect_clean();
+}
+
 /// Nobody calls anything: ranks hear of an end all the same.
 TEST(NcclFailures, AreHeardByIdleRanks) {
   lives n;
@@ -325,6 +340,20 @@ TEST(NcclFailures, EndKernelsOfAllGroupsTogether) {
   n.worlds[0]->abort();
   n.worlds.clear();
   for (auto& each : s) EXPECT_TRUE(each.idle());
+  n.expect_clean();
+}
+
+TEST(NcclFailures, OfARankThatStaysEndTheOthersInTime) {
+  lives n;
+  n.patience_at_end = late;
+  n.join();
+  on_all(3, [&](uint32_t r) {
+    auto closed = n.worlds[r]->close();
+    ASSERT_FALSE(closed);
+    EXPECT_TRUE(has(closed.why().text, "rank 3 did not answer within 400 ms")) << closed.why().text;
+  });
+  while (n.worlds[3]->health()) std::this_thread::sleep_for(1ms);
+  n.worlds.clear();
   n.expect_clean();
 }
 
