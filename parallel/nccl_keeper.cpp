@@ -12,18 +12,29 @@ using clock = std::chrono::steady_clock;
 
 int64_t now_ns() { return clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
-// Until whoever is inside NCCL has left.
-constexpr std::chrono::milliseconds pause{1};
+// Until whoever is inside NCCL has left: the keeper's look takes less.
+constexpr std::chrono::microseconds pause{20};
 // A group that was split off goes before the one that it was split from.
 constexpr auto children_first = {nccl_session::pipeline, nccl_session::tensor, nccl_session::world};
 
 }  // namespace
 
-nccl_session::inside::inside(nccl_session& s, std::adopt_lock_t) : session_(s) {
+nccl_session::inside::inside(nccl_session& s) : session_(s) {
+  while (!s.ended_.load() && !is_) {
+    is_ = s.inside_.try_lock();
+    if (!is_) std::this_thread::sleep_for(pause);
+  }
+  // What has ended may be gone by the time that the lock is had.
+  if (is_ && s.ended_.load()) is_ = false, s.inside_.unlock();
+  if (is_) s.inside_since_ = now_ns();
+}
+
+nccl_session::inside::inside(nccl_session& s, std::adopt_lock_t) : session_(s), is_(true) {
   s.inside_since_ = now_ns();
 }
 
 nccl_session::inside::~inside() {
+  if (!is_) return;
   session_.inside_since_ = 0;
   session_.inside_.unlock();
 }
@@ -98,7 +109,7 @@ void nccl_session::look() {
   if (held_too_long()) return tell_stuck();
   if (!inside_.try_lock()) return;
   inside in(*this, std::adopt_lock);
-  look_at_groups();
+  if (!ended_.load()) look_at_groups();
 }
 
 void nccl_session::look_at_groups() {
@@ -136,7 +147,7 @@ result<void> nccl_session::leave() {
 void nccl_session::bury() {
   while (!inside_.try_lock()) {
     if (held_too_long()) tell_stuck();
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   inside in(*this, std::adopt_lock);
   abort_all();
@@ -158,7 +169,7 @@ void nccl_session::abort_all() {
 /// Not where NCCL may still use it.
 void nccl_session::free_memory() {
   if (stuck_) return;
-  inside in(*this);
+  std::lock_guard lock(inside_);
   for (void* at : memory_) library_.mem_free(at);
   memory_.clear();
 }

@@ -45,7 +45,7 @@ result<void> nccl_session::settle(std::chrono::milliseconds most, nccl_call what
     sleep_longer(pause, pause_for_nccl);
     if (auto alive = control_->health(); !alive) heard(alive.why());
     inside in(*this);
-    if (ended_.load()) return health();
+    if (!in) return health();
     said = state_of(on);
   }
   if (said == nccl_status::success) return {};
@@ -78,6 +78,7 @@ result<void> nccl_session::form() {
   if (!joined) return joined;
   {
     inside in(*this);
+    if (!in) return health();
     ready_[world] = made_[world];
   }
   auto [t, p] = config_.ranks;
@@ -95,8 +96,8 @@ result<void> nccl_session::split(group into, uint32_t color, uint32_t key) {
   });
   if (!made) return made;
   inside in(*this);
-  ready_[into] = made_[into];
-  return {};
+  if (in) ready_[into] = made_[into];
+  return health();
 }
 
 /// Everyone's number, to everyone.
@@ -183,10 +184,7 @@ result<void> nccl_session::wait(const std::function<bool()>& done) {
            uint8_t(nccl_call::work)});
     sleep_longer(pause, pause_for_device);
   }
-  if (!ended_.load()) {
-    inside in(*this);
-    look_at_groups();
-  }
+  if (inside in(*this); in) look_at_groups();
   if (!ended_.load()) return {};
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, config_.timeout, [this] { return buried_; });

@@ -90,12 +90,16 @@ class nccl_session {
   /// A thread that is inside NCCL, and since when.
   class inside {
    public:
-    explicit inside(nccl_session& s) : inside(s, (s.inside_.lock(), std::adopt_lock)) {}
+    /// Not after an end, which whoever has the lock may not come back from.
+    explicit inside(nccl_session& s);
     inside(nccl_session& s, std::adopt_lock_t);
+    inside(const inside&) = delete;
     ~inside();
+    explicit operator bool() const { return is_; }
 
    private:
     nccl_session& session_;
+    bool is_ = false;
   };
 
   nccl_session(nccl_config c, const nccl_functions& f, std::unique_ptr<communicator> control)
@@ -106,7 +110,7 @@ class nccl_session {
     nccl_status said;
     {
       inside in(*this);
-      if (ended_.load()) return health();
+      if (!in) return health();
       what_ = what;
       said = call();
     }

@@ -237,6 +237,22 @@ TEST(NcclFailures, OfAnAbortAreToldOnce) {
   }
 }
 
+/// While NCCL does not come back from an abort, nobody waits for it.
+TEST(NcclFailures, LetCallsFailAtOnceDuringAnAbort) {
+  lives n;
+  n.join();
+  n.fake.inject({1, nccl_call::abort, kind::never_returns});
+  n.worlds[1]->abort();
+  while (!n.fake.all_faults_happened()) std::this_thread::sleep_for(1ms);
+  float x = 0;
+  fake_stream s;
+  EXPECT_FALSE(n.worlds[1]->world().all_reduce(&x, &x, 1, element::f32, &s));
+  EXPECT_FALSE(n.worlds[1]->health());
+  n.fake.let_go();
+  n.worlds.clear();
+  n.expect_clean();
+}
+
 /// Its process is gone: NCCL says so on every other rank, and the links, too.
 TEST(NcclFailures, OfALostRankAreToldByTheOthers) {
   lives n;
