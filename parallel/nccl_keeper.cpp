@@ -109,7 +109,7 @@ void nccl_session::look() {
   if (held_too_long()) return tell_stuck();
   if (!inside_.try_lock()) return;
   inside in(*this, std::adopt_lock);
-  if (!ended_.load()) look_at_groups();
+  look_at_groups();
 }
 
 void nccl_session::look_at_groups() {
