@@ -1,0 +1,20 @@
+#include "kernels/cuda/attend_decode.inl"
+#include "kernels/cuda/attend_prefill.inl"
+#include "kernels/cuda/launch.cuh"
+
+namespace lethe::device {
+
+template device_error gpu::launch(const kv_store<kv_type::f32>&, device_stream);
+template device_error gpu::launch(const decode_scores<kv_type::f32>&, device_stream);
+template device_error gpu::launch(const decode_values<kv_type::f32>&, device_stream);
+template device_error gpu::launch(const prefill<kv_type::f32>&, device_stream);
+template device_error gpu::launch(const kv_store<kv_type::bf16>&, device_stream);
+template device_error gpu::launch(const decode_scores<kv_type::bf16>&, device_stream);
+template device_error gpu::launch(const decode_values<kv_type::bf16>&, device_stream);
+template device_error gpu::launch(const prefill<kv_type::bf16>&, device_stream);
+template device_error gpu::launch(const kv_store<kv_type::int8>&, device_stream);
+template device_error gpu::launch(const decode_scores<kv_type::int8>&, device_stream);
+template device_error gpu::launch(const decode_values<kv_type::int8>&, device_stream);
+template device_error gpu::launch(const prefill<kv_type::int8>&, device_stream);
+
+}  // namespace lethe::device

@@ -1,0 +1,185 @@
+#pragma once
+
+#include "kernels/cuda/attend_tile.inl"
+
+// One query token a run, split along the context: scores of all tiles at once, then the weighted
+// values of each head. Their sums go key by key, as the CPU's do, so only heads, columns and
+// requests are summed beside each other.
+
+namespace lethe::device {
+
+template <kv_type K>
+struct decode_scores {
+  static constexpr uint32_t threads = 128, queries = 8;
+  static constexpr uint32_t each = queries * attention_tile / threads;  // queries of a thread
+  device_attention a;
+
+  launch_shape shape() const {
+    return {a.run_count * a.kv_heads, a.tiles_max, keys_words + queries * slice};
+  }
+
+  template <class Block>
+  LETHE_BODY void operator()(Block& block) const {
+    uint32_t run_index = block.x() / a.kv_heads, kv_head = block.x() % a.kv_heads;
+    token_run run = a.runs[run_index];
+    uint32_t first = first_seen(run.position, a.window);
+    uint32_t base = (first / attention_tile + block.y()) * attention_tile;
+    if (base > run.position) return;
+    tile_keys keys = keys_within(base, first, run.position);
+    kv_place place(a.kv, a.kv.key_offset, kv_head, run.first_page);
+    head_range heads = heads_of(a, kv_head);
+    for (uint32_t h = heads.begin; h < heads.end; h += queries) {
+      float scores[each] = {};
+      const float* q = a.q + run.row * a.q_stride;
+      for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
+        fetch_slice<K>(block, threads, place, base, keys, a.kv.head_dim, d0);
+        fetch_queries(block, q, h, heads.end, d0);
+        block.barrier();
+        add(block, d0, scores);
+        block.barrier();
+      }
+      store(block, run_index, h, heads.end, keys, scores);
+    }
+  }
+
+ private:
+  /// Scaled, into shared words [query][slice] behind the keys.
+  template <class Block>
+  LETHE_BODY void fetch_queries(Block& block, const float* q, uint32_t h, uint32_t end,
+                                uint32_t d0) const {
+    for (uint32_t i = block.thread(); i < queries * slice; i += threads) {
+      uint32_t head = h + i / slice, d = d0 + i % slice;
+      bool real = head < end && d < a.kv.head_dim;
+      block.put(keys_words + i, real ? q[size_t{head} * a.kv.head_dim + d] * a.scale : 0.0f);
+    }
+  }
+  template <class Block>
+  LETHE_BODY void add(Block& block, uint32_t d0, float (&scores)[each]) const {
+    uint32_t key = block.thread() % attention_tile, part = block.thread() / attention_tile;
+    uint32_t count = least_of(slice, a.kv.head_dim - d0);
+    for (uint32_t d = 0; d < count; d++) {
+      float k = block.get(key * slice_words + d);
+      for (uint32_t i = 0; i < each; i++) {
+        scores[i] = fused(block.get(keys_words + (part * each + i) * slice + d), k, scores[i]);
+      }
+    }
+  }
+  template <class Block>
+  LETHE_BODY void store(Block& block, uint32_t run, uint32_t h, uint32_t end, tile_keys keys,
+                        const float (&scores)[each]) const {
+    uint32_t key = block.thread() % attention_tile, part = block.thread() / attention_tile;
+    for (uint32_t i = 0; i < each; i++) {
+      size_t head = h + part * each + i;
+      if (head >= end || !keys.has(key)) continue;
+      size_t tile = (size_t{run} * a.heads + head) * a.tiles_max + block.y();
+      a.scratch[tile * attention_tile + key] = scores[i];
+    }
+  }
+};
+
+/// A block for each query head and 128 columns of its output.
+template <kv_type K>
+struct decode_values {
+  static constexpr uint32_t threads = 128, warps = threads / warp_lanes;
+  static constexpr uint32_t tiles = 8;  // whose weights are in shared words at once
+  static constexpr uint32_t tiles_each = tiles / warps;
+  static constexpr uint32_t maxima = tiles * attention_tile, totals = maxima + tiles;
+  static constexpr uint32_t rows_ahead = 16;
+  device_attention a;
+
+  launch_shape shape() const {
+    return {a.run_count * a.heads, blocks_for(a.kv.head_dim, threads), totals + tiles};
+  }
+
+  template <class Block>
+  LETHE_BODY void operator()(Block& block) const {
+    uint32_t run_index = block.x() / a.heads, head = block.x() % a.heads;
+    token_run run = a.runs[run_index];
+    uint32_t first = first_seen(run.position, a.window), base = first / attention_tile;
+    base *= attention_tile;
+    kv_place place(a.kv, a.kv.value_offset, (a.first_head + head) / a.group, run.first_page);
+    const float* scores = a.scratch + size_t{block.x()} * a.tiles_max * attention_tile;
+    query sums{minus_infinity(), 0.0f, 0.0f};
+    for (; base <= run.position; base += tiles * attention_tile, scores += maxima) {
+      weigh(block, scores, base, first, run.position, sums.greatest);
+      take(block, place, base, first, run.position, sums);
+      block.barrier();
+    }
+    uint32_t d = block.y() * threads + block.thread();
+    if (d >= a.kv.head_dim) return;
+    float* out = a.out + run.out_row * a.out_stride + size_t{head} * a.kv.head_dim;
+    out[d] = sums.sum / sums.total;
+  }
+
+ private:
+  struct query {
+    float greatest, total, sum;
+  };
+
+  /// The weights of some tiles, each relative to the greatest score up to it, their totals and
+  /// their own greatest scores, into shared words.
+  template <class Block>
+  LETHE_BODY void weigh(Block& block, const float* scores, uint32_t base, uint32_t first,
+                        uint32_t last, float greatest) const {
+    uint32_t lane = block.thread() % warp_lanes, warp = block.thread() / warp_lanes;
+    lane_scores mine[tiles_each];
+    for (uint32_t i = 0; i < tiles_each; i++) {
+      uint32_t tile = warp * tiles_each + i;
+      tile_keys keys = keys_within(base + tile * attention_tile, first, last);
+      const float* of_tile = scores + tile * attention_tile;
+      mine[i].low = keys.has(lane) ? of_tile[lane] : minus_infinity();
+      mine[i].high = keys.has(lane + 32) ? of_tile[lane + 32] : minus_infinity();
+      float now = greatest_score(block, mine[i]);
+      if (lane == 0) block.put(maxima + tile, now);
+    }
+    block.barrier();
+    for (uint32_t tile = 0; tile < warp * tiles_each; tile++) {
+      greatest = greater_of(block.get(maxima + tile), greatest);
+    }
+    for (uint32_t i = 0; i < tiles_each; i++) {
+      uint32_t tile = warp * tiles_each + i;
+      greatest = greater_of(block.get(maxima + tile), greatest);
+      lane_scores weight = weights_of(mine[i], greatest);
+      block.put(tile * attention_tile + lane, weight.low);
+      block.put(tile * attention_tile + lane + 32, weight.high);
+      float total = total_of(block, weight);
+      if (lane == 0) block.put(totals + tile, total);
+    }
+    block.barrier();
+  }
+
+  template <class Block>
+  LETHE_BODY void take(Block& block, const kv_place& place, uint32_t base, uint32_t first,
+                       uint32_t last, query& q) const {
+    for (uint32_t tile = 0; tile < tiles; tile++, base += attention_tile) {
+      if (base > last) return;
+      float now = block.get(maxima + tile);
+      if (now > q.greatest) {
+        float factor = exp_of_negative(q.greatest - now);
+        q = {now, q.total * factor, q.sum * factor};
+      }
+      q.total = q.total + block.get(totals + tile);
+      add_values(block, place, base, tile, keys_within(base, first, last), q.sum);
+    }
+  }
+
+  template <class Block>
+  LETHE_BODY void add_values(Block& block, const kv_place& place, uint32_t base, uint32_t tile,
+                             tile_keys keys, float& sum) const {
+    uint32_t d = block.y() * threads + block.thread();
+    if (d >= a.kv.head_dim) return;
+    for (uint32_t key = keys.begin; key < keys.end; key += rows_ahead) {
+      float values[rows_ahead];
+      for (uint32_t i = 0; i < rows_ahead; i++) {
+        const uint8_t* row = place.row(base + least_of(key + i, keys.end - 1));
+        values[i] = kv_element<K>(row, d, a.kv.head_dim);
+      }
+      for (uint32_t i = 0; i < rows_ahead; i++) {
+        if (key + i >= keys.end) break;
+        sum = fused(block.get(tile * attention_tile + key + i), values[i], sum);
+      }
+    }
+  }
+};
+
+}  // namespace lethe::device

@@ -1,0 +1,188 @@
+#pragma once
+
+#include "kernels/cuda/attend_tile.inl"
+
+namespace lethe::device {
+
+/// Runs of several tokens: a block takes sixteen queries (a query is one head of one token, tokens
+/// outermost) of a run against one kv head through all tiles that one of them sees.
+template <kv_type K>
+struct prefill {
+  static constexpr uint32_t threads = 256, queries = 16, warps = threads / warp_lanes;
+  static constexpr uint32_t score_queries = queries * attention_tile / threads;  // of a thread
+  static constexpr uint32_t own_queries = queries / warps;                       // of a warp
+  // Shared words.
+  static constexpr uint32_t queries_at = keys_words, scores_at = queries_at + queries * slice;
+  static constexpr uint32_t factors_at = scores_at + queries * attention_tile;
+  static constexpr uint32_t totals_at = factors_at + queries, sums_at = totals_at + queries;
+  device_attention a;
+
+  launch_shape shape() const {
+    return {a.run_count * a.kv_heads, blocks_for(size_t{a.tokens_max} * a.group, queries),
+            sums_at + queries * a.kv.head_dim};
+  }
+
+  template <class Block>
+  LETHE_BODY void operator()(Block& block) const {
+    view v{a.runs[block.x() / a.kv_heads], heads_of(a, block.x() % a.kv_heads), block.y() * queries,
+           0};
+    uint32_t all = v.run.tokens * (v.heads.end - v.heads.begin);
+    if (v.first >= all) return;
+    v.count = least_of(queries, all - v.first);
+    clear(block);
+    uint32_t first = first_seen(v.position(0), a.window), last = v.position(v.count - 1);
+    softmax state[own_queries];
+    for (softmax& s : state) s = {minus_infinity(), 0.0f};
+    for (uint32_t base = first / attention_tile * attention_tile; base <= last;
+         base += attention_tile) {
+      tile_keys keys = keys_within(base, first, last);
+      score(block, v, base, keys);
+      weigh(block, v, base, state);
+      sum(block, v, base, keys);
+    }
+    finish(block, v, state);
+  }
+
+ private:
+  struct view {
+    token_run run;
+    head_range heads;
+    uint32_t first, count;  // queries of the run
+
+    LETHE_BODY uint32_t token(uint32_t q) const { return (first + q) / (heads.end - heads.begin); }
+    LETHE_BODY uint32_t head(uint32_t q) const {
+      return heads.begin + (first + q) % (heads.end - heads.begin);
+    }
+    LETHE_BODY uint32_t position(uint32_t q) const { return run.position + token(q); }
+  };
+  struct softmax {
+    float greatest, total;
+  };
+
+  LETHE_BODY tile_keys seen(const view& v, uint32_t q, uint32_t base) const {
+    if (q >= v.count) return {0, 0};
+    uint32_t position = v.position(q);
+    return keys_within(base, first_seen(position, a.window), position);
+  }
+  LETHE_BODY uint32_t kv_head(const view& v) const {
+    return (a.first_head + v.heads.begin) / a.group;
+  }
+
+  /// Each thread clears what it will sum.
+  template <class Block>
+  LETHE_BODY void clear(Block& block) const {
+    for_sums(block, 0, a.kv.head_dim,
+             [&](uint32_t, uint32_t, uint32_t at) { block.put(at, 0.0f); });
+  }
+  /// f(query, column, shared word) for the thread's sums in columns [begin, end).
+  template <class Block, class F>
+  LETHE_BODY void for_sums(Block& block, uint32_t begin, uint32_t end, F f) const {
+    uint32_t warp = block.thread() / warp_lanes;
+    for (uint32_t d = begin + block.thread() % warp_lanes; d < end; d += slice) {
+      for (uint32_t q = warp * own_queries; q < (warp + 1) * own_queries; q++) {
+        f(q, d, sums_at + q * a.kv.head_dim + d);
+      }
+    }
+  }
+
+  template <class Block>
+  LETHE_BODY void score(Block& block, const view& v, uint32_t base, tile_keys keys) const {
+    kv_place place(a.kv, a.kv.key_offset, kv_head(v), v.run.first_page);
+    uint32_t key = block.thread() % attention_tile;
+    uint32_t q0 = block.thread() / attention_tile * score_queries;
+    float scores[score_queries] = {};
+    for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
+      fetch_slice<K>(block, threads, place, base, keys, a.kv.head_dim, d0);
+      fetch_queries(block, v, d0);
+      block.barrier();
+      uint32_t count = least_of(slice, a.kv.head_dim - d0);
+      for (uint32_t d = 0; d < count; d++) {
+        float k = block.get(key * slice_words + d);
+        for (uint32_t i = 0; i < score_queries; i++) {
+          scores[i] = fused(block.get(queries_at + (q0 + i) * slice + d), k, scores[i]);
+        }
+      }
+      block.barrier();
+    }
+    for (uint32_t i = 0; i < score_queries; i++) {
+      bool sees = seen(v, q0 + i, base).has(key);
+      block.put(scores_at + (q0 + i) * attention_tile + key, sees ? scores[i] : minus_infinity());
+    }
+    block.barrier();
+  }
+  template <class Block>
+  LETHE_BODY void fetch_queries(Block& block, const view& v, uint32_t d0) const {
+    for (uint32_t i = block.thread(); i < queries * slice; i += threads) {
+      uint32_t q = i / slice, d = d0 + i % slice;
+      float value = 0.0f;
+      if (q < v.count && d < a.kv.head_dim) {
+        const float* row = a.q + (v.run.row + v.token(q)) * a.q_stride;
+        value = row[size_t{v.head(q)} * a.kv.head_dim + d] * a.scale;
+      }
+      block.put(queries_at + i, value);
+    }
+  }
+
+  /// Scores become weights; what each query's sums are to be brought to goes beside them.
+  template <class Block>
+  LETHE_BODY void weigh(Block& block, const view& v, uint32_t base,
+                        softmax (&state)[own_queries]) const {
+    uint32_t lane = block.thread() % warp_lanes, warp = block.thread() / warp_lanes;
+    for (uint32_t i = 0; i < own_queries; i++) {
+      uint32_t q = warp * own_queries + i, at = scores_at + q * attention_tile + lane;
+      tile_keys keys = seen(v, q, base);
+      if (keys.begin == keys.end) continue;
+      lane_scores mine{block.get(at), block.get(at + 32)};
+      float now = greatest_score(block, mine), factor = 1.0f;
+      softmax& s = state[i];
+      if (now > s.greatest) {
+        factor = exp_of_negative(s.greatest - now);
+        s = {now, s.total * factor};
+      }
+      lane_scores weight = weights_of(mine, s.greatest);
+      s.total = s.total + total_of(block, weight);
+      block.put(at, weight.low);
+      block.put(at + 32, weight.high);
+      if (lane == 0) block.put(factors_at + q, factor);
+    }
+    block.barrier();
+  }
+
+  /// Each query takes its keys' values from first to last, and only those.
+  template <class Block>
+  LETHE_BODY void sum(Block& block, const view& v, uint32_t base, tile_keys keys) const {
+    kv_place place(a.kv, a.kv.value_offset, kv_head(v), v.run.first_page);
+    for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
+      fetch_slice<K>(block, threads, place, base, keys, a.kv.head_dim, d0);
+      block.barrier();
+      for_sums(block, d0, least_of(d0 + slice, a.kv.head_dim),
+               [&](uint32_t q, uint32_t d, uint32_t at) {
+                 tile_keys mine = seen(v, q, base);
+                 if (mine.begin == mine.end) return;
+                 float total = block.get(at) * block.get(factors_at + q);
+                 for (uint32_t key = mine.begin; key < mine.end; key++) {
+                   float weight = block.get(scores_at + q * attention_tile + key);
+                   total = fused(weight, block.get(key * slice_words + (d - d0)), total);
+                 }
+                 block.put(at, total);
+               });
+      block.barrier();
+    }
+  }
+
+  template <class Block>
+  LETHE_BODY void finish(Block& block, const view& v, const softmax (&state)[own_queries]) const {
+    uint32_t warp = block.thread() / warp_lanes;
+    for (uint32_t i = 0; block.thread() % warp_lanes == 0 && i < own_queries; i++) {
+      block.put(totals_at + warp * own_queries + i, state[i].total);
+    }
+    block.barrier();
+    for_sums(block, 0, a.kv.head_dim, [&](uint32_t q, uint32_t d, uint32_t at) {
+      if (q >= v.count) return;
+      float* out = a.out + (v.run.out_row + v.token(q)) * a.out_stride;
+      out[size_t{v.head(q)} * a.kv.head_dim + d] = block.get(at) / block.get(totals_at + q);
+    });
+  }
+};
+
+}  // namespace lethe::device

@@ -1,0 +1,83 @@
+#pragma once
+
+#include "kernels/cuda/kv_rows.inl"
+
+// What decode and prefill share: tiles of 64 keys by absolute position, the CPU's order. Within a
+// tile a score is summed along the head, and a tile's weights as four vectors of 16 lanes and then
+// the lanes' tree; what a query has summed is brought to each new greatest score, and each of its
+// sums takes the values key by key.
+
+namespace lethe::device {
+
+constexpr uint32_t slice = 32;               // elements of rows that are in shared words at once
+constexpr uint32_t slice_words = slice + 1;  // a column of keys lies in different banks
+constexpr uint32_t keys_words = attention_tile * slice_words;
+
+LETHE_BODY float minus_infinity() { return -from_bits(0x7f800000); }
+
+LETHE_BODY uint32_t first_seen(uint32_t position, uint32_t window) {
+  return window == 0 || position < window ? 0 : position + 1 - window;
+}
+
+/// Keys [begin, end) counted from the tile's first.
+struct tile_keys {
+  uint32_t begin, end;
+  LETHE_BODY bool has(uint32_t key) const { return key >= begin && key < end; }
+};
+
+/// Keys from `first` to `last` (the query's own) that lie in the tile at `base`.
+LETHE_BODY tile_keys keys_within(uint32_t base, uint32_t first, uint32_t last) {
+  uint32_t begin = greatest_of(first, base), end = least_of(last + 1, base + attention_tile);
+  return begin < end ? tile_keys{begin - base, end - base} : tile_keys{0, 0};
+}
+
+/// The query heads of a part that read one kv head: [begin, end).
+struct head_range {
+  uint32_t begin, end;
+};
+LETHE_BODY head_range heads_of(const device_attention& a, uint32_t kv_head) {
+  uint32_t begin = kv_head * a.group, end = begin + a.group;
+  return {begin > a.first_head ? begin - a.first_head : 0,
+          least_of(end > a.first_head ? end - a.first_head : 0, a.heads)};
+}
+
+/// A slice of a tile's rows into shared words [key][slice_words]; other keys are zeros.
+template <kv_type K, class Block>
+LETHE_BODY void fetch_slice(Block& block, uint32_t threads, const kv_place& place, uint32_t base,
+                            tile_keys keys, uint32_t head_dim, uint32_t d0) {
+  uint32_t d = block.thread() % slice;
+  for (uint32_t key = block.thread() / slice; key < attention_tile; key += threads / slice) {
+    bool real = keys.has(key) && d0 + d < head_dim;
+    float value = real ? kv_element<K>(place.row(base + key), d0 + d, head_dim) : 0.0f;
+    block.put(key * slice_words + d, value);
+  }
+}
+
+/// A warp's scores of one query and tile: each lane has keys l and l + 32.
+struct lane_scores {
+  float low, high;
+};
+
+template <class Block>
+LETHE_BODY float greatest_score(Block& block, lane_scores s) {
+  float greatest = greater_of(s.low, s.high);
+  for (uint32_t m = warp_lanes / 2; m > 0; m /= 2) {
+    greatest = greater_of(greatest, block.shuffle_xor(greatest, m));
+  }
+  return greatest;
+}
+
+LETHE_BODY lane_scores weights_of(lane_scores s, float greatest) {
+  return {exp_of_negative(s.low - greatest), exp_of_negative(s.high - greatest)};
+}
+
+/// In lanes 0 to 15: four vectors of 16 keys in turn, then (0+8), (1+9) ..., lanes 4, 2, 1 apart.
+template <class Block>
+LETHE_BODY float total_of(Block& block, lane_scores weight) {
+  float second = block.shuffle_xor(weight.low, 16), fourth = block.shuffle_xor(weight.high, 16);
+  float total = ((weight.low + second) + weight.high) + fourth;
+  for (uint32_t m = 8; m > 0; m /= 2) total = total + block.shuffle_xor(total, m);
+  return total;
+}
+
+}  // namespace lethe::device

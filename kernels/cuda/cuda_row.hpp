@@ -1,0 +1,101 @@
+#pragma once
+
+#include "kernels/cpu_row.hpp"
+
+struct CUstream_st;
+
+namespace lethe {
+
+/// A cudaStream_t and a cudaError_t (0: launched), for code that sees no header of CUDA's.
+using device_stream = CUstream_st*;
+using device_error = int;
+
+/// Consecutive tokens of one request in a step: their first lies in row `row` of the step's rows
+/// and stands at `position` of its request, whose page table begins at `first_page` of the step's.
+/// Attention writes to rows from `out_row` on.
+struct token_run {
+  uint32_t row, out_row, position, tokens, first_page;
+};
+
+/// One layer's keys and values on a device; kv head h has what kv_view says, head_bytes * h
+/// further.
+struct device_kv {
+  std::byte* pool;
+  size_t page_bytes;
+  size_t key_offset, value_offset;
+  size_t head_bytes;
+  const uint32_t* pages;  // of all runs
+  uint32_t page_tokens;
+  kv_type type;
+  uint32_t head_dim;
+};
+
+/// What attention over a layer reads and writes, all on the device. Query head h of a row is at
+/// q + row * q_stride + h * head_dim and reads kv head (first_head + h) / group.
+struct device_attention {
+  device_kv kv;
+  const token_run* runs;
+  uint32_t run_count;
+  uint32_t tokens_max;  // of a run; 1: a decode, which is split along the context
+  const float* q;
+  size_t q_stride;
+  float* out;
+  size_t out_stride;
+  uint32_t heads, kv_heads;
+  uint32_t first_head, group;
+  uint32_t window;
+  float scale;
+  uint32_t tiles_max;  // a decode's: attention_tiles of its longest run
+  float* scratch;      // a decode's: decode_scratch_floats
+};
+
+/// Tiles of keys that a query at `position` sees some of.
+constexpr uint32_t attention_tiles(uint32_t position, uint32_t window) {
+  uint32_t first = window == 0 || position < window ? 0 : position + 1 - window;
+  return position / attention_tile - first / attention_tile + 1;
+}
+constexpr size_t decode_scratch_floats(uint32_t runs, uint32_t heads, uint32_t tiles_max) {
+  return size_t{runs} * heads * tiles_max * attention_tile;
+}
+
+/// cpu_row's kernels on a device, with its bits: pointers are the device's but for the structs
+/// themselves, the call returns when the work is queued on the stream. No kernel allocates or
+/// synchronises, so a step of them can be captured as a graph. Parameters mean what cpu_row says.
+struct cuda_row {
+  const char* name;
+  /// Quantized x starts at multiples of 16 bytes.
+  device_error (*matmul)(const matrix& w, const product_part& part, const activations& x, float* y,
+                         size_t y_stride, device_stream stream);
+  device_error (*quantize)(const float* x, size_t stride, uint32_t m, uint32_t cols, int8_t* q,
+                           float* scales, int16_t* sums, device_stream stream);
+  /// Row ids[i] of w to y + i * y_stride.
+  device_error (*rows_to_float)(const matrix& w, const uint32_t* ids, uint32_t count, float* y,
+                                size_t y_stride, device_stream stream);
+  device_error (*rms_norm)(const float* x, size_t x_stride, const float* gain, float* y,
+                           size_t y_stride, uint32_t rows, uint32_t cols, float eps,
+                           device_stream stream);
+  device_error (*rope)(float* x, size_t stride, uint32_t rows, uint32_t heads, uint32_t head_dim,
+                       uint32_t rotary, const float* cosines, const float* sines,
+                       device_stream stream);
+  /// All kv heads of all runs; row r's keys are at k + r * stride, one head after the other.
+  device_error (*kv_store)(const device_kv& kv, const token_run* runs, uint32_t run_count,
+                           uint32_t tokens_max, uint32_t kv_heads, const float* k, const float* v,
+                           size_t stride, device_stream stream);
+  device_error (*attend)(const device_attention& a, device_stream stream);
+  device_error (*silu_multiply)(const float* gate, const float* up, float* y, size_t n,
+                                device_stream stream);
+  device_error (*add)(const float* x, float* y, size_t n, device_stream stream);
+  device_error (*add_bias)(const float* bias, float* y, size_t stride, uint32_t rows, uint32_t cols,
+                           device_stream stream);
+  /// The sampler's greedy choice in each row: the first of the largest, NaN as -inf. `allowed` has
+  /// a bit for each id, the same for all rows, one at least; null: all are.
+  device_error (*largest)(const float* logits, size_t stride, uint32_t rows, uint32_t vocab,
+                          const uint64_t* allowed, uint32_t* ids, device_stream stream);
+  /// Zeros; start and size are multiples of 16.
+  device_error (*wipe)(std::byte* begin, size_t bytes, device_stream stream);
+};
+
+/// What nvcc compiled; a build without it has none.
+extern const cuda_row cuda;
+
+}  // namespace lethe

@@ -1,0 +1,111 @@
+#pragma once
+
+#include "kernels/cpu_row.hpp"
+#include "kernels/cuda/panel_unit.inl"
+
+// A block multiplies one panel with some rows of x: thread t sums lane t % 16 of segment t / 16, so
+// that 16 threads read a panel's neighbouring bytes and K is summed in the CPU's order. At 3.35
+// TB/s and 600 ns about 2 MB must be on their way; the 256 panels of a matrix with 4096 rows are
+// 32,768 threads, so each asks for 64 bytes before it uses any.
+
+namespace lethe::device {
+
+constexpr uint32_t product_threads = panel_rows * segments;
+
+/// What a product reads of the weights and where its sums go.
+struct product_place {
+  const uint8_t* panels;
+  uint32_t cols;
+  product_part part;
+  uint32_t rows;  // of x
+  float* y;
+  size_t y_stride;
+
+  uint32_t first_panel() const { return part.row_begin / panel_rows; }
+  uint32_t panel_count() const {
+    bool empty = part.row_begin >= part.row_end || part.segment_begin >= part.segment_end;
+    return empty ? 0 : blocks_for(part.row_end, panel_rows) - first_panel();
+  }
+  launch_shape shape(uint32_t rows_each, uint32_t shared_words) const {
+    return {panel_count(), blocks_for(rows, rows_each), shared_words};
+  }
+};
+
+/// A thread's own stretch of K.
+struct product_stretch {
+  uint32_t lane, segment;
+  uint32_t begin, end;  // columns; none if the segment is not in the part
+  uint32_t origin;      // the part's first column, which is x's first
+  const uint8_t* panel;
+};
+
+template <dtype T, class Block>
+LETHE_BODY product_stretch stretch_of(Block& block, const product_place& p) {
+  product_stretch s;
+  s.lane = block.thread() % panel_rows;
+  s.segment = block.thread() / panel_rows;
+  s.origin = segment_start<T>(p.cols, p.part.segment_begin);
+  bool asked = s.segment >= p.part.segment_begin && s.segment < p.part.segment_end;
+  s.begin = asked ? segment_start<T>(p.cols, s.segment) : s.origin;
+  s.end = asked ? segment_start<T>(p.cols, s.segment + 1) : s.origin;
+  uint32_t panel = p.part.row_begin / panel_rows + block.x();
+  s.panel = p.panels + panel * panel_stride<T>(p.cols);
+  return s;
+}
+
+/// No segment is longer.
+template <dtype T>
+LETHE_BODY uint32_t longest_segment(uint32_t cols) {
+  constexpr uint32_t elements = block_elements(T);
+  return (cols / elements + segments - 1) / segments * elements;
+}
+
+/// Segments of a row in the order ((0+1)+(2+3))+((4+5)+(6+7)); a pair with one half elsewhere is
+/// the other half.
+template <class Block>
+LETHE_BODY float joined_segments(Block& block, const product_part& part, uint32_t first) {
+  float sum[segments];
+  bool has[segments];
+  for (uint32_t s = 0; s < segments; s++) {
+    has[s] = s >= part.segment_begin && s < part.segment_end;
+    sum[s] = block.get(first + s * panel_rows);
+  }
+  for (uint32_t pairs = segments / 2; pairs > 0; pairs /= 2) {
+    for (uint32_t i = 0; i < pairs; i++) {
+      float both = sum[2 * i] + sum[2 * i + 1];
+      float one = has[2 * i] ? sum[2 * i] : sum[2 * i + 1];
+      sum[i] = has[2 * i] && has[2 * i + 1] ? both : one;
+      has[i] = has[2 * i] || has[2 * i + 1];
+    }
+  }
+  return sum[0];
+}
+
+/// Joins the block's sums of rows [first_row, first_row + R) of x, through shared words
+/// [row][segment][lane].
+template <uint32_t R, class Block>
+LETHE_BODY void store_products(Block& block, const product_place& p, const float (&sums)[R]) {
+  uint32_t lane = block.thread() % panel_rows, segment = block.thread() / panel_rows;
+  uint32_t first_row = block.y() * R;
+  for (uint32_t r = 0; r < R; r++) {
+    block.put((r * segments + segment) * panel_rows + lane, sums[r]);
+  }
+  block.barrier();
+  uint32_t n = (p.part.row_begin / panel_rows + block.x()) * panel_rows + lane;
+  if (n < p.part.row_begin || n >= p.part.row_end) return;
+  for (uint32_t r = segment; r < R && first_row + r < p.rows; r += segments) {
+    float sum = joined_segments(block, p.part, r * segments * panel_rows + lane);
+    p.y[(first_row + r) * p.y_stride + (n - p.part.row_begin)] = sum;
+  }
+}
+
+template <uint32_t R>
+constexpr uint32_t join_words = R* product_threads;
+
+/// Rows of x that a block takes when there are few: all threads read them from memory.
+constexpr uint32_t few_rows = 4;
+/// When there are more: their numbers go through shared words.
+constexpr uint32_t tile_rows = 16;
+static_assert(tile_rows * segments == product_threads);  // a thread fetches one row's segment
+
+}  // namespace lethe::device

@@ -1,0 +1,160 @@
+#pragma once
+
+#include "kernels/cuda/matmul_join.inl"
+
+// Products with quantized weights: integers within a unit of 32 columns, which are exact in any
+// order, and floats between units, in the CPU's.
+
+namespace lethe::device {
+
+/// 32 columns of one row of x.
+struct x_unit {
+  uint32_t q[8];
+  float scale;
+  int32_t sums[2];  // of q, per half
+};
+
+/// The halves' sums as they lie in memory, two int16.
+LETHE_BODY void set_sums(x_unit& x, uint32_t both) {
+  x.sums[0] = int16_t(both & 0xffff);
+  x.sums[1] = int16_t(both >> 16);
+}
+
+LETHE_BODY int32_t dot_words(const uint32_t* w, const uint32_t* q, uint32_t count) {
+  int32_t sum = 0;
+  for (uint32_t i = 0; i < count; i++) sum = dot_four(w[i], q[i], sum);
+  return sum;
+}
+
+/// sum + unit * x: the integer sum times both scales, then the minimum times x's sum, each one
+/// fused multiply-add.
+template <dtype T>
+LETHE_BODY float add_unit(const unit_numbers& w, const unit_scales& s, const x_unit& x, float sum) {
+  int32_t x_sum = x.sums[0] + x.sums[1], dot;
+  if constexpr (T == dtype::q6_k) {
+    dot = s.half[0] * (dot_words(w.word, x.q, 4) - 32 * x.sums[0]) +
+          s.half[1] * (dot_words(w.word + 4, x.q + 4, 4) - 32 * x.sums[1]);
+  } else {
+    dot = dot_words(w.word, x.q, 8) - offset_of<T>() * x_sum;
+  }
+  sum = fused(float(dot), s.scale * x.scale, sum);
+  if constexpr (has_minimum<T>()) sum = fused(s.minimum, x.scale * float(x_sum), sum);
+  return sum;
+}
+
+/// The quantized rows of x; `units` of them a row.
+struct x_rows {
+  quantized_rows rows;
+  uint32_t units;
+
+  LETHE_BODY x_unit at(uint32_t row, uint32_t unit) const {
+    size_t i = size_t{row} * units + unit;
+    four_words low = load<four_words>(rows.q + 32 * i);
+    four_words high = load<four_words>(rows.q + 32 * i + 16);
+    x_unit x;
+    for (uint32_t j = 0; j < 4; j++) x.q[j] = low.v[j], x.q[j + 4] = high.v[j];
+    x.scale = rows.scales[i];
+    set_sums(x, load<uint32_t>(rows.sums + 2 * i));
+    return x;
+  }
+};
+
+/// R rows of x, each read by all threads at once.
+template <dtype T, uint32_t R>
+struct quant_rows {
+  static constexpr uint32_t threads = product_threads;
+  static constexpr uint32_t units_ahead = T == dtype::q8_0 ? 2 : 4;
+  product_place place;
+  x_rows x;
+
+  launch_shape shape() const { return place.shape(R, join_words<R>); }
+
+  template <class Block>
+  LETHE_BODY void operator()(Block& block) const {
+    product_stretch s = stretch_of<T>(block, place);
+    float sums[R] = {};
+    uint32_t end = s.end / unit_columns;
+    for (uint32_t u = s.begin / unit_columns; u < end; u += units_ahead) {
+      unit_numbers numbers[units_ahead];
+      unit_scales scales[units_ahead];
+      for (uint32_t i = 0; i < units_ahead; i++) {
+        unit_place<T> unit(s.panel, least_of(u + i, end - 1), s.lane);
+        numbers[i] = unit.numbers();
+        scales[i] = unit.scales();
+      }
+      for (uint32_t i = 0; i < units_ahead; i++) {
+        if (u + i >= end) break;
+        for (uint32_t r = 0; r < R; r++) {
+          uint32_t row = least_of(block.y() * R + r, place.rows - 1);
+          x_unit from = x.at(row, u + i - s.origin / unit_columns);
+          sums[r] = add_unit<T>(numbers[i], scales[i], from, sums[r]);
+        }
+      }
+    }
+    store_products<R>(block, place, sums);
+  }
+};
+
+/// Many rows of x, sixteen a block: a unit of each segment at a time in shared words
+/// [segment][row][q, scale, sums].
+template <dtype T>
+struct quant_tile {
+  static constexpr uint32_t threads = product_threads, R = tile_rows;
+  static constexpr uint32_t row_words = 12;  // 10, and four at a time
+  // Four words more, so that the two segments of a warp read different banks.
+  static constexpr uint32_t segment_words = R * row_words + 4;
+  static_assert(segments * segment_words <= join_words<R>);
+  product_place place;
+  x_rows x;
+
+  launch_shape shape() const { return place.shape(R, join_words<R>); }
+
+  template <class Block>
+  LETHE_BODY void operator()(Block& block) const {
+    product_stretch s = stretch_of<T>(block, place);
+    float sums[R] = {};
+    uint32_t longest = longest_segment<T>(place.cols);
+    for (uint32_t done = 0; done < longest; done += unit_columns) {
+      bool more = s.begin + done < s.end;
+      uint32_t u = (s.begin + done) / unit_columns;
+      if (more) fetch(block, s, u);
+      block.barrier();
+      if (more) add(block, s, u, sums);
+      block.barrier();
+    }
+    store_products<R>(block, place, sums);
+  }
+
+ private:
+  /// Row s.lane of x, the thread's own segment.
+  template <class Block>
+  LETHE_BODY void fetch(Block& block, const product_stretch& s, uint32_t u) const {
+    uint32_t row = least_of(block.y() * R + s.lane, place.rows - 1);
+    x_unit from = x.at(row, u - s.origin / unit_columns);
+    uint32_t to = s.segment * segment_words + s.lane * row_words;
+    for (uint32_t i = 0; i < 8; i++) block.put_word(to + i, from.q[i]);
+    block.put(to + 8, from.scale);
+    block.put_word(to + 9, uint32_t(from.sums[0]));
+    block.put_word(to + 10, uint32_t(from.sums[1]));
+    block.put_word(to + 11, 0);
+  }
+  template <class Block>
+  LETHE_BODY static void add(Block& block, const product_stretch& s, uint32_t u, float (&sums)[R]) {
+    unit_place<T> unit(s.panel, u, s.lane);
+    unit_numbers numbers = unit.numbers();
+    unit_scales scales = unit.scales();
+    for (uint32_t r = 0; r < R; r++) {
+      uint32_t at = s.segment * segment_words + r * row_words;
+      four_words low = block.get_four(at), high = block.get_four(at + 4);
+      four_words rest = block.get_four(at + 8);
+      x_unit from;
+      for (uint32_t j = 0; j < 4; j++) from.q[j] = low.v[j], from.q[j + 4] = high.v[j];
+      from.scale = from_bits(rest.v[0]);
+      from.sums[0] = int32_t(rest.v[1]);
+      from.sums[1] = int32_t(rest.v[2]);
+      sums[r] = add_unit<T>(numbers, scales, from, sums[r]);
+    }
+  }
+};
+
+}  // namespace lethe::device

@@ -1,0 +1,125 @@
+#pragma once
+
+#include "kernels/cuda/simt.hpp"
+#include "kernels/panels.hpp"
+
+namespace lethe::device {
+
+/// What is added to the numbers of a type to store them without sign; q8_0's flip of the top bit
+/// is undone when they are read, q6_k's 32 is times its scales.
+template <dtype T>
+constexpr int32_t offset_of() {
+  return T == dtype::q4_0 ? 8 : T == dtype::q5_0 ? 16 : 0;
+}
+template <dtype T>
+constexpr bool has_fifth_bit() {
+  return T == dtype::q5_0 || T == dtype::q5_1 || T == dtype::q5_k;
+}
+template <dtype T>
+constexpr bool is_k45() {
+  return T == dtype::q4_k || T == dtype::q5_k;
+}
+template <dtype T>
+constexpr bool has_minimum() {
+  return T == dtype::q4_1 || T == dtype::q5_1 || is_k45<T>();
+}
+
+/// One row's share of a unit: 32 numbers, four a word, signed bytes.
+struct unit_numbers {
+  uint32_t word[8];
+};
+struct unit_scales {
+  float scale, minimum;  // the minimum is added to each number times its scale
+  int32_t half[2];       // q6_k: of the half units
+};
+
+/// Unit u of one row (lane) of a panel.
+template <dtype T>
+struct unit_place {
+  static constexpr unit_facts facts = unit_of(T);
+  const uint8_t* unit;
+  const uint8_t* header;
+  uint32_t lane;
+
+  LETHE_BODY unit_place(const uint8_t* panel, uint32_t u, uint32_t row) : lane(row) {
+    constexpr uint32_t per_block = block_elements(T) / unit_columns;
+    constexpr uint32_t block_bytes = panel_block_bytes(T), bytes = unit_bytes(T);
+    header = panel + size_t{u / per_block} * block_bytes;
+    unit = header + facts.header_bytes + u % per_block * bytes;
+  }
+
+  LETHE_BODY unit_scales scales() const {
+    const uint8_t* first = is_k45<T>() || T == dtype::q6_k ? header : unit;
+    unit_scales s{half_at(first), 0.0f, {}};
+    if constexpr (has_minimum<T>()) s.minimum = half_at(first + 32);
+    if constexpr (is_k45<T>()) {
+      s.scale = s.scale * float(unit[lane]);
+      s.minimum = -s.minimum * float(unit[16 + lane]);
+    }
+    if constexpr (T == dtype::q6_k) {
+      s.half[0] = int8_t(unit[2 * lane]);
+      s.half[1] = int8_t(unit[2 * lane + 1]);
+    }
+    return s;
+  }
+
+  LETHE_BODY unit_numbers numbers() const {
+    unit_numbers n;
+    if constexpr (T == dtype::q8_0) {
+      for (uint32_t g = 0; g < 8; g++) n.word[g] = word_at(numbers_at + 64 * g) ^ 0x80808080;
+    } else {
+      for (uint32_t g = 0; g < 4; g++) {
+        uint32_t both = word_at(numbers_at + 64 * g);
+        n.word[g] = both & 0x0f0f0f0f;
+        n.word[g + 4] = both >> 4 & 0x0f0f0f0f;
+      }
+      add_high_bits(n);
+    }
+    return n;
+  }
+
+ private:
+  static constexpr uint32_t numbers_at = facts.scale_bytes + facts.high_bytes;
+
+  LETHE_BODY void add_high_bits(unit_numbers& n) const {
+    if constexpr (has_fifth_bit<T>()) {
+      uint32_t high = word_at(facts.scale_bytes);
+      for (uint32_t g = 0; g < 8; g++) n.word[g] |= (high >> g & 0x01010101) << 4;
+    }
+    if constexpr (T == dtype::q6_k) {
+      for (uint32_t g = 0; g < 8; g++) {
+        uint32_t high = word_at(facts.scale_bytes + g / 4 * 64);
+        n.word[g] |= (high >> (g % 4 * 2) & 0x03030303) << 4;
+      }
+    }
+  }
+  LETHE_BODY float half_at(const uint8_t* p) const {
+    return from_f16(load<uint16_t>(p + 2 * lane));
+  }
+  LETHE_BODY uint32_t word_at(uint32_t offset) const {
+    return load<uint32_t>(unit + offset + 4 * lane);
+  }
+};
+
+/// One number of one row of a panel of floats.
+template <dtype T>
+LETHE_BODY float float_at(const uint8_t* panel, size_t k, uint32_t lane) {
+  size_t at = k * panel_rows + lane;
+  if constexpr (T == dtype::f32) return load<float>(panel + 4 * at);
+  if constexpr (T == dtype::f16) return from_f16(load<uint16_t>(panel + 2 * at));
+  if constexpr (T == dtype::bf16) return from_bf16(load<uint16_t>(panel + 2 * at));
+}
+
+/// panel_bytes, for bodies.
+template <dtype T>
+LETHE_BODY size_t panel_stride(uint32_t cols) {
+  constexpr uint32_t elements = block_elements(T), bytes = panel_block_bytes(T);
+  return (size_t{cols / elements} * bytes + 63) / 64 * 64;
+}
+template <dtype T>
+LETHE_BODY uint32_t segment_start(uint32_t cols, uint32_t s) {
+  constexpr uint32_t block = block_elements(T);
+  return uint32_t(uint64_t{cols / block} * s / segments) * block;
+}
+
+}  // namespace lethe::device

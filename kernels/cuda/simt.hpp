@@ -1,0 +1,127 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// The words that kernel bodies are written in. A body is the operator() of a plain struct (its
+// arguments), called by each thread of each block with a `Block`:
+//   x(), y(), thread()      which block, which thread of it
+//   barrier()               all threads of the block meet; orders shared words
+//   shuffle_xor(v, mask)    the v of the lane whose number differs in mask's bits; by whole warps
+//   get(i), put(i, v)       shared word i as a float; get_word, put_word as bits
+//   get_four(i)             shared words i .. i + 3, i % 4 == 0
+// nvcc compiles bodies with device_block (device.cuh); tests compile them for the CPU with a block
+// that runs its threads in any order and looks for what a GPU would do wrong in silence.
+// Every struct also has `threads`, the size of its blocks, and shape(), where and how much to run.
+
+#ifdef __CUDACC__
+#define LETHE_BODY __device__ __forceinline__
+#else
+#define LETHE_BODY inline
+#endif
+
+namespace lethe::device {
+
+/// A launch: x * y blocks, each with so many shared words of 32 bits. None if x or y is 0.
+struct launch_shape {
+  uint32_t x = 0, y = 1;
+  uint32_t shared_words = 0;
+};
+
+constexpr uint32_t warp_lanes = 32;
+
+constexpr uint32_t blocks_for(size_t n, uint32_t each) { return uint32_t((n + each - 1) / each); }
+
+struct alignas(16) four_words {
+  uint32_t v[4];
+};
+struct alignas(16) four_floats {
+  float v[4];
+};
+
+#ifdef __CUDACC__
+
+LETHE_BODY float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+LETHE_BODY float square_root(float x) { return __fsqrt_rn(x); }
+LETHE_BODY float absolute(float x) { return fabsf(x); }
+LETHE_BODY float from_bits(uint32_t bits) { return __uint_as_float(bits); }
+LETHE_BODY uint32_t bits_of(float x) { return __float_as_uint(x); }
+/// c + the products of the four signed bytes of a with those of b.
+LETHE_BODY int32_t dot_four(uint32_t a, uint32_t b, int32_t c) {
+  return __dp4a(int32_t(a), int32_t(b), c);
+}
+LETHE_BODY float from_f16(uint16_t h) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+  return f;
+}
+/// To nearest, ties to even, of what fits.
+LETHE_BODY int32_t nearest(float x) { return __float2int_rn(x); }
+template <class T>
+LETHE_BODY T load(const void* p) {
+  return *static_cast<const T*>(p);
+}
+
+#else
+
+inline float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline float square_root(float x) { return __builtin_sqrtf(x); }
+inline float absolute(float x) { return __builtin_fabsf(x); }
+inline float from_bits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+inline uint32_t bits_of(float x) { return __builtin_bit_cast(uint32_t, x); }
+inline int32_t dot_four(uint32_t a, uint32_t b, int32_t c) {
+  for (int i = 0; i < 32; i += 8) c += int32_t(int8_t(a >> i)) * int8_t(b >> i);
+  return c;
+}
+inline float from_f16(uint16_t h) {
+  _Float16 half = __builtin_bit_cast(_Float16, h);
+  return float(half);
+}
+inline int32_t nearest(float x) { return int32_t(__builtin_rintf(x)); }
+/// Traps where a GPU would: at an address that is no multiple of the size.
+template <class T>
+inline T load(const void* p) {
+  if (reinterpret_cast<uintptr_t>(p) % alignof(T) != 0) __builtin_trap();
+  T value;
+  __builtin_memcpy(&value, p, sizeof value);
+  return value;
+}
+
+#endif
+
+/// The second where the two don't compare (NaN, equal zeros).
+LETHE_BODY float greater_of(float a, float b) { return a > b ? a : b; }
+LETHE_BODY float less_of(float a, float b) { return a < b ? a : b; }
+LETHE_BODY uint32_t least_of(uint32_t a, uint32_t b) { return a < b ? a : b; }
+LETHE_BODY uint32_t greatest_of(uint32_t a, uint32_t b) { return a > b ? a : b; }
+
+/// To nearest, ties to even; what does not fit becomes INT32_MIN.
+LETHE_BODY int32_t round_to_int(float x) {
+  return x >= -0x1p31f && x < 0x1p31f ? nearest(x) : INT32_MIN;
+}
+LETHE_BODY float from_bf16(uint16_t h) { return from_bits(uint32_t(h) << 16); }
+/// Rounded to nearest, ties to even; a NaN stays one.
+LETHE_BODY uint16_t to_bf16(float x) {
+  uint32_t bits = bits_of(x);
+  return uint16_t((x != x ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/// e^x for x <= 0 as the CPU rows compute it (lanes_math.inl says how and why).
+LETHE_BODY float exp_of_negative(float x) {
+  constexpr float least = -0x1.5d589ep+6f;
+  constexpr float ln2_high = 0x1.62e430p-1f, ln2_low = -0x1.05c610p-29f;
+  float bounded = greater_of(least, x);
+  int32_t n = round_to_int(bounded * 0x1.715476p+0f);
+  float whole = float(n);
+  float r = fused(whole, -ln2_high, bounded);
+  r = fused(whole, -ln2_low, r);
+  float p = fused(r, 0x1.6a5056p-10f, 0x1.123974p-7f);
+  p = fused(p, r, 0x1.5558acp-5f);
+  p = fused(p, r, 0x1.555492p-3f);
+  p = fused(p, r, 0x1.fffffcp-2f);
+  p = fused(p, r, 1.0f);
+  p = fused(p, r, 1.0f);
+  return x < least ? 0.0f : p * from_bits((uint32_t(n) + 127) << 23);
+}
+
+}  // namespace lethe::device

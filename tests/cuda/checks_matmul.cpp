@@ -1,0 +1,185 @@
+#include <utility>
+
+#include "kernels/cpu_row.hpp"
+#include "tests/cuda/target.hpp"
+#include "tests/unit/kernels_matmul_formats.hpp"
+
+namespace lethe {
+
+extern const cpu_row reference;
+
+namespace {
+
+using formats::tensor;
+
+/// Rows of x as floats and, where its columns are whole units, quantized by the reference.
+struct input {
+  uint32_t rows, cols, stride;
+  std::vector<float> f;
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+  std::vector<int16_t> sums;
+
+  input(uint32_t m, uint32_t k, formats::random& random)
+      : rows(m),
+        cols(k),
+        stride(k + 1),
+        f(m * stride),
+        q(m * k),
+        scales(m * (k / 32)),
+        sums(m * (k / 16)) {
+    std::normal_distribution<float> normal;
+    for (float& v : f) v = normal(random);
+    if (k % 32 == 0)
+      reference.quantize(f.data(), stride, m, k, q.data(), scales.data(), sums.data());
+  }
+  activations view() const {
+    return {rows, f.data(), stride, {q.data(), scales.data(), sums.data()}};
+  }
+};
+
+struct on_target {
+  room<float> f;
+  room<int8_t> q;
+  room<float> scales;
+  room<int16_t> sums;
+  on_target(const target& t, const input& x)
+      : f(t, x.f), q(t, x.q), scales(t, x.scales), sums(t, x.sums) {}
+  activations view(const input& x) {
+    return {x.rows, f.data(), x.stride, {q.data(), scales.data(), sums.data()}};
+  }
+};
+
+/// The panels of a tensor on the target.
+struct placed {
+  room<std::byte> memory;
+  matrix panels;
+  placed(const target& t, const tensor& w)
+      : memory(t, {w.panels.panels, w.panels.panels + matrix_bytes(w.type, w.rows, w.cols)}),
+        panels{w.type, w.rows, w.cols, memory.data()} {}
+};
+
+std::string multiply(const target& t, const tensor& w, placed& on, uint32_t m, product_part part,
+                     formats::random& random) {
+  uint32_t cols = segment_begin(w.type, w.cols, part.segment_end) -
+                  segment_begin(w.type, w.cols, part.segment_begin);
+  input x(m, cols, random);
+  on_target device_x(t, x);
+  uint32_t stride = part.row_end - part.row_begin + 3;
+  std::vector<float> want(m * stride, 12345.0f);
+  room<float> got(t, want);
+  device_error error =
+      t.row->matmul(on.panels, part, device_x.view(x), got.data(), stride, t.stream);
+  reference.matmul(w.panels, part, x.view(), want.data(), stride);
+  if (error == 0 && same_bits_of(got.read(), want)) return "";
+  return "products differ, error " + std::to_string(error) + ": " + std::to_string(w.rows) + " x " +
+         std::to_string(w.cols) + ", rows of x " + std::to_string(m) + ", outputs [" +
+         std::to_string(part.row_begin) + ", " + std::to_string(part.row_end) + "), segments [" +
+         std::to_string(part.segment_begin) + ", " + std::to_string(part.segment_end) + ")";
+}
+
+std::vector<uint32_t> widths(dtype t) {
+  switch (block_elements(t)) {
+    case 1:
+      return {1, 7, 9, 31, 33, 257, 4096};
+    case 32:
+      return {32, 64, 96, 288, 1024, 4096};
+    default:
+      return {256, 512, 768, 2304, 4096};
+  }
+}
+
+/// Every width with some heights and numbers of rows: all launchers, all tails.
+std::string whole(const target& t, dtype type) {
+  formats::random random(11);
+  const uint32_t counts[] = {1, 2, 4, 5, 7, 8, 9, 16, 17, 33, 3};
+  uint32_t turn = 0;
+  for (uint32_t k : widths(type)) {
+    for (uint32_t n : {1u, 7u, 16u, 17u, 33u}) {
+      tensor w(type, n, k, random);
+      placed on(t, w);
+      std::string said = multiply(t, w, on, counts[turn++ % 11], {0, n, 0, segments}, random);
+      if (!said.empty()) return said;
+    }
+  }
+  return "";
+}
+
+/// Ranges of outputs and of segments, as ranks cut them, and others.
+std::string parts(const target& t, dtype type) {
+  formats::random random(12);
+  tensor w(type, 77, 11 * block_elements(type) * (is_float(type) ? 31 : 1), random);
+  placed on(t, w);
+  using range = std::pair<uint32_t, uint32_t>;
+  for (range rows :
+       {range{0, 5}, {3, 4}, {5, 16}, {9, 40}, {16, 77}, {31, 65}, {76, 77}, {20, 20}}) {
+    for (uint32_t m : {1u, 3u, 6u}) {
+      std::string said = multiply(t, w, on, m, {rows.first, rows.second, 0, segments}, random);
+      if (!said.empty()) return said;
+    }
+  }
+  for (range s :
+       {range{0, 1}, {0, 2}, {2, 4}, {0, 4}, {4, 8}, {7, 8}, {2, 7}, {3, 6}, {1, 8}, {5, 5}}) {
+    for (uint32_t m : {1u, 2u, 19u}) {
+      std::string said = multiply(t, w, on, m, {9, 40, s.first, s.second}, random);
+      if (!said.empty()) return said;
+    }
+  }
+  return "";
+}
+
+/// A matrix whose rows hold every f16 there is.
+std::string every_half(const target& t) {
+  formats::random random(13);
+  tensor w(dtype::f16, 16, 4096, random);
+  auto* halves = reinterpret_cast<uint16_t*>(const_cast<std::byte*>(w.panels.panels));
+  for (uint32_t i = 0; i < 65536; i++) halves[i] = uint16_t(i);
+  placed on(t, w);
+  for (uint32_t r = 0; r < 16; r++) {
+    room<uint32_t> id(t, {r});
+    room<float> got(t, std::vector<float>(4096));
+    t.row->rows_to_float(on.panels, id.data(), 1, got.data(), 4096, t.stream);
+    std::vector<float> want(4096), have = got.read();
+    reference.row_to_float(w.panels, r, want.data());
+    for (uint32_t k = 0; k < 4096; k++) {
+      bool both = std::isnan(want[k]) && std::isnan(have[k]);
+      if (!both && std::memcmp(&want[k], &have[k], 4) != 0) return "halves differ";
+    }
+  }
+  return "";
+}
+
+std::string embedding(const target& t, dtype type) {
+  formats::random random(14);
+  for (uint32_t k : widths(type)) {
+    tensor w(type, 37, k, random);
+    placed on(t, w);
+    std::vector<uint32_t> rows = {36, 0, 15, 16, 0, 17, 31};
+    room<uint32_t> ids(t, rows);
+    std::vector<float> want(rows.size() * (k + 2), 99.0f);
+    room<float> got(t, want);
+    device_error error = t.row->rows_to_float(on.panels, ids.data(), uint32_t(rows.size()),
+                                              got.data(), k + 2, t.stream);
+    for (size_t i = 0; i < rows.size(); i++) {
+      reference.row_to_float(w.panels, rows[i], want.data() + i * (k + 2));
+    }
+    if (error != 0 || !same_bits_of(got.read(), want)) return "rows differ at " + std::to_string(k);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<check> matmul_checks() {
+  std::vector<check> all = {{"rows_to_float_every_half", every_half}};
+  for (dtype type : formats::all_types) {
+    std::string name = name_of(type);
+    all.push_back({"matmul_" + name, [type](const target& t) { return whole(t, type); }});
+    all.push_back({"matmul_parts_" + name, [type](const target& t) { return parts(t, type); }});
+    all.push_back(
+        {"rows_to_float_" + name, [type](const target& t) { return embedding(t, type); }});
+  }
+  return all;
+}
+
+}  // namespace lethe

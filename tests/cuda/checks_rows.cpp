@@ -1,0 +1,226 @@
+#include <cmath>
+#include <numeric>
+
+#include "runtime/batch/logits.hpp"
+#include "tests/cuda/target.hpp"
+#include "tests/unit/kernels_attend_paged.hpp"
+
+namespace lethe {
+
+extern const cpu_row reference;
+
+namespace {
+
+constexpr uint32_t odd_sizes[] = {1, 7, 8, 9, 16, 17, 31, 33, 63, 65, 100, 2049, 4096};
+
+std::string differs(const std::string& what, uint32_t size) {
+  return what + " differ at size " + std::to_string(size);
+}
+
+/// Runs into copies of `to` and compares all of them.
+template <class On, class By>
+bool same(const target& t, const std::vector<float>& to, On on, By by) {
+  room<float> got(t, to);
+  std::vector<float> want = to;
+  if (on(got.data()) != 0) return false;
+  by(want.data());
+  return same_bits_of(got.read(), want);
+}
+
+std::string norm(const target& t) {
+  constexpr uint32_t rows = 3;
+  for (uint32_t n : odd_sizes) {
+    uint32_t stride = n + 5;
+    std::vector<float> x = normal_floats(rows * stride, n, 3.0f), gain = normal_floats(n, n + 1);
+    room<float> from(t, x), scale(t, gain);
+    bool apart = same(
+        t, std::vector<float>(rows * (n + 2), 99.0f),
+        [&](float* y) {
+          return t.row->rms_norm(from.data(), stride, scale.data(), y, n + 2, rows, n, 1e-5f,
+                                 t.stream);
+        },
+        [&](float* y) {
+          reference.rms_norm(x.data(), stride, gain.data(), y, n + 2, rows, n, 1e-5f);
+        });
+    bool in_place = same(
+        t, x,
+        [&](float* y) {
+          return t.row->rms_norm(y, stride, scale.data(), y, stride, rows, n, 1e-6f, t.stream);
+        },
+        [&](float* y) { reference.rms_norm(y, stride, gain.data(), y, stride, rows, n, 1e-6f); });
+    if (!apart || !in_place) return differs("norms", n);
+  }
+  return "";
+}
+
+std::string turn(const target& t) {
+  struct shape {
+    uint32_t heads, head_dim, rotary;
+  };
+  for (shape c :
+       {shape{2, 64, 64}, {3, 80, 32}, {1, 7, 2}, {2, 18, 18}, {1, 128, 100}, {2, 9, 0}}) {
+    uint32_t half = c.rotary / 2, stride = c.heads * c.head_dim + 3;
+    std::vector<float> x = normal_floats(5 * stride, 3), angles = normal_floats(5 * half, 4, 3.0f);
+    std::vector<float> cosines, sines;
+    for (float a : angles) cosines.push_back(std::cos(a)), sines.push_back(std::sin(a));
+    room<float> device_cosines(t, cosines), device_sines(t, sines);
+    bool equal = same(
+        t, x,
+        [&](float* y) {
+          return t.row->rope(y, stride, 5, c.heads, c.head_dim, c.rotary, device_cosines.data(),
+                             device_sines.data(), t.stream);
+        },
+        [&](float* y) {
+          reference.rope(y, stride, 5, c.heads, c.head_dim, c.rotary, cosines.data(), sines.data());
+        });
+    if (!equal) return differs("turned rows", c.rotary);
+  }
+  return "";
+}
+
+std::string silu(const target& t) {
+  for (uint32_t n : odd_sizes) {
+    std::vector<float> gate = normal_floats(n, n, 20.0f), up = normal_floats(n, n + 1);
+    if (n > 100) {
+      for (uint32_t i = 0; i < n; i++) gate[i] = (float(i) - float(n) / 2) * 0.1f;  // all of exp
+      gate[0] = 1e30f, gate[1] = INFINITY, gate[2] = -0.0f, gate[3] = 1e-40f;
+    }
+    room<float> device_gate(t, gate), device_up(t, up);
+    bool equal = same(
+        t, std::vector<float>(n, 99.0f),
+        [&](float* y) {
+          return t.row->silu_multiply(device_gate.data(), device_up.data(), y, n, t.stream);
+        },
+        [&](float* y) { reference.silu_multiply(gate.data(), up.data(), y, n); });
+    if (!equal) return differs("products with silu", n);
+  }
+  // -inf * 0 is a NaN everywhere, but not of the same sign.
+  room<float> gates(t, {-INFINITY, NAN}), ones(t, {1.0f, 1.0f}), got(t, {0.0f, 0.0f});
+  t.row->silu_multiply(gates.data(), ones.data(), got.data(), 2, t.stream);
+  for (float y : got.read()) {
+    if (!std::isnan(y)) return "silu hides a NaN";
+  }
+  return "";
+}
+
+std::string add(const target& t) {
+  for (uint32_t n : odd_sizes) {
+    std::vector<float> x = normal_floats(n, 1), y = normal_floats(3 * (n + 2), 2);
+    room<float> from(t, x);
+    bool one = same(
+        t, normal_floats(n, 3), [&](float* to) { return t.row->add(from.data(), to, n, t.stream); },
+        [&](float* to) { reference.add(x.data(), to, n); });
+    bool rows = same(
+        t, y, [&](float* to) { return t.row->add_bias(from.data(), to, n + 2, 3, n, t.stream); },
+        [&](float* to) { reference.add_bias(x.data(), to, n + 2, 3, n); });
+    if (!one || !rows) return differs("sums", n);
+  }
+  return "";
+}
+
+struct quantized {
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+  std::vector<int16_t> sums;
+};
+
+/// Rows with numbers of all sizes, and blocks that are zero, tiny or not finite.
+std::vector<float> rows_to_quantize(uint32_t m, uint32_t stride) {
+  std::vector<float> x = normal_floats(size_t{m} * stride, 3);
+  for (size_t i = 0; i < x.size(); i++) x[i] = std::ldexp(x[i], int(i / 32 % 40) - 20);
+  for (size_t i = 0; i < 32 && i < x.size(); i++) x[i] = i % 2 ? 0.0f : -0.0f;
+  for (size_t i = 64; i < 96 && i < x.size(); i++) x[i] = 1e-42f;
+  float odd[] = {NAN, -NAN, INFINITY, -INFINITY, 127, 0.5f, 1.5f, -2.5f};
+  for (size_t i = 0; i < 8 && 100 + 40 * i < x.size(); i++) x[100 + 40 * i] = odd[i];
+  return x;
+}
+
+std::string quantize(const target& t) {
+  struct shape {
+    uint32_t m, cols, stride;
+  };
+  for (shape c : {shape{1, 32, 32}, {3, 96, 100}, {7, 288, 289}, {33, 64, 64}, {2, 4096, 4100}}) {
+    std::vector<float> x = rows_to_quantize(c.m, c.stride);
+    size_t n = size_t{c.m} * c.cols;
+    quantized want{std::vector<int8_t>(n), std::vector<float>(n / 32),
+                   std::vector<int16_t>(n / 16)};
+    room<float> from(t, x), scales(t, want.scales);
+    room<int8_t> q(t, want.q);
+    room<int16_t> sums(t, want.sums);
+    device_error error = t.row->quantize(from.data(), c.stride, c.m, c.cols, q.data(),
+                                         scales.data(), sums.data(), t.stream);
+    reference.quantize(x.data(), c.stride, c.m, c.cols, want.q.data(), want.scales.data(),
+                       want.sums.data());
+    bool equal = error == 0 && same_bits_of(q.read(), want.q) &&
+                 same_bits_of(scales.read(), want.scales) && same_bits_of(sums.read(), want.sums);
+    if (!equal) return differs("quantized rows", c.cols);
+  }
+  return "";
+}
+
+/// The sampler's greedy choice, by the sampler's own function.
+uint32_t greedy(std::vector<float> logits, const uint64_t* allowed) {
+  uint32_t first = UINT32_MAX;
+  for (uint32_t id = 0; id < logits.size(); id++) {
+    bool may = !allowed || allowed[id / 64] >> id % 64 & 1;
+    if (!may) logits[id] = logit_lowest;
+    if (may) first = std::min(first, id);
+  }
+  size_t id = index_of_largest(logits);
+  return logits[id] > logit_lowest ? uint32_t(id) : first;
+}
+
+std::string largest_rows(const target& t, uint32_t vocab, bool masked) {
+  constexpr uint32_t rows = 6;
+  uint32_t stride = vocab + 3;
+  std::vector<float> logits = normal_floats(rows * stride, vocab, 2.0f);
+  for (float& x : logits) x = std::round(x * 4) / 4;  // many are equal
+  std::fill_n(logits.begin() + stride, vocab, -INFINITY);
+  std::fill_n(logits.begin() + 2 * stride, vocab, NAN);
+  for (uint32_t i = 0; i < vocab; i += 3) logits[3 * stride + i] = NAN;
+  for (uint32_t i = 0; i < vocab; i++) logits[4 * stride + i] = i % 2 ? 0.0f : -0.0f;
+  logits[5 * stride + vocab - 1] = INFINITY;
+  std::vector<uint64_t> allowed((vocab + 63) / 64, 0x8421842184218420);
+  allowed.back() |= 1ull << (vocab - 1) % 64;
+  room<float> from(t, logits);
+  room<uint64_t> bits(t, allowed);
+  room<uint32_t> ids(t, std::vector<uint32_t>(rows));
+  t.row->largest(from.data(), stride, rows, vocab, masked ? bits.data() : nullptr, ids.data(),
+                 t.stream);
+  std::vector<uint32_t> got = ids.read();
+  for (uint32_t r = 0; r < rows; r++) {
+    auto row = logits.begin() + r * stride;
+    if (got[r] != greedy({row, row + vocab}, masked ? allowed.data() : nullptr))
+      return differs("choices in row " + std::to_string(r), vocab);
+  }
+  return "";
+}
+
+std::string largest(const target& t) {
+  for (uint32_t vocab : {1u, 7u, 31u, 33u, 64u, 1023u, 1025u, 5003u}) {
+    for (bool masked : {false, true}) {
+      if (std::string said = largest_rows(t, vocab, masked); !said.empty()) return said;
+    }
+  }
+  return "";
+}
+
+std::string wipe(const target& t) {
+  for (uint32_t size : {0u, 16u, 48u, 4096u, 4112u, 70000u}) {
+    std::vector<std::byte> memory(size + 32, std::byte{7});
+    room<std::byte> all(t, memory);
+    if (t.row->wipe(all.data() + 16, size, t.stream) != 0) return "a wipe failed";
+    std::fill_n(memory.begin() + 16, size, std::byte{0});
+    if (!same_bits_of(all.read(), memory)) return differs("wiped bytes", size);
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<check> row_checks() {
+  return {{"rms_norm", norm},     {"rope", turn},       {"silu_multiply", silu}, {"add", add},
+          {"quantize", quantize}, {"largest", largest}, {"wipe", wipe}};
+}
+
+}  // namespace lethe

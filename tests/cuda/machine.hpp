@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/cuda_row.hpp"
+#include "kernels/cuda/simt.hpp"
+#include "tests/cuda/fibers.hpp"
+
+namespace lethe::emulated {
+
+/// In which order threads of a block, and blocks, get their turns. What a kernel computes must not
+/// depend on it.
+enum class order { forwards, backwards, shuffled };
+
+/// A block that runs on the CPU, thread after thread, and stops at what a GPU would leave
+/// undefined: barriers and shuffles that not all threads come to, shared words outside of the
+/// launch's, read before they were written, or touched by two threads with no barrier between.
+class machine {
+ public:
+  explicit machine(order o = order::forwards, uint32_t seed = 1) : order_(o), seed_(seed) {}
+
+  /// As the stream of a launch.
+  device_stream stream() { return reinterpret_cast<device_stream>(this); }
+  static machine& of(device_stream s) { return *reinterpret_cast<machine*>(s); }
+
+  /// What went wrong first; empty if nothing did.
+  const std::string& fault() const { return fault_; }
+
+  template <class Body>
+  device_error launch(const Body& body);
+
+  struct place {
+    uint32_t x, y, thread;
+  };
+  /// A body's block, as one thread sees it (simt.hpp).
+  class block {
+   public:
+    using site = std::source_location;
+    block(machine& m, place p) : machine_(m), place_(p) {}
+    uint32_t x() const { return place_.x; }
+    uint32_t y() const { return place_.y; }
+    uint32_t thread() const { return place_.thread; }
+    void barrier(site at = site::current()) { machine_.wait(place_.thread, wait_for::barrier, at); }
+    uint32_t shuffle_xor(uint32_t v, uint32_t mask, site at = site::current()) {
+      return machine_.shuffle(place_.thread, v, mask, at);
+    }
+    int32_t shuffle_xor(int32_t v, uint32_t mask, site at = site::current()) {
+      return int32_t(machine_.shuffle(place_.thread, uint32_t(v), mask, at));
+    }
+    float shuffle_xor(float v, uint32_t mask, site at = site::current()) {
+      return device::from_bits(machine_.shuffle(place_.thread, device::bits_of(v), mask, at));
+    }
+    uint32_t get_word(uint32_t i, site at = site::current()) const {
+      return machine_.read(place_.thread, i, at);
+    }
+    void put_word(uint32_t i, uint32_t v, site at = site::current()) {
+      machine_.write(place_.thread, i, v, at);
+    }
+    float get(uint32_t i, site at = site::current()) const {
+      return device::from_bits(get_word(i, at));
+    }
+    void put(uint32_t i, float v, site at = site::current()) {
+      put_word(i, device::bits_of(v), at);
+    }
+    device::four_words get_four(uint32_t i, site at = site::current()) const {
+      if (i % 4 != 0) machine_.stop("shared words that are not aligned to four", at);
+      return {{get_word(i, at), get_word(i + 1, at), get_word(i + 2, at), get_word(i + 3, at)}};
+    }
+
+   private:
+    machine& machine_;
+    place place_;
+  };
+
+ private:
+  enum class wait_for : uint8_t { turn, barrier, shuffle, nothing };
+  struct thread_state {
+    wait_for waits;
+    const char* file;  // where it waits
+    uint32_t line;
+    uint32_t value, mask;  // of a shuffle
+  };
+  /// Who touched a shared word since the barrier that began `epoch`.
+  struct shared_word {
+    uint32_t value = 0, writer = 0, reader = 0;
+    uint32_t write_epoch = 0, read_epoch = 0;
+    bool written = false, read_by_many = false;
+  };
+
+  bool run_block(uint32_t threads, uint32_t shared_words, std::function<void(uint32_t)> job);
+  bool run_turns(const std::vector<uint32_t>& turns);
+  bool release(uint32_t threads);
+  bool release_warps(uint32_t threads);
+  std::vector<uint32_t> turns_of(uint32_t count);
+  void wait(uint32_t thread, wait_for what, std::source_location at);
+  uint32_t shuffle(uint32_t thread, uint32_t value, uint32_t mask, std::source_location at);
+  uint32_t read(uint32_t thread, uint32_t i, std::source_location at);
+  void write(uint32_t thread, uint32_t i, uint32_t value, std::source_location at);
+  [[noreturn]] void stop(const char* what, std::source_location at);
+  void note(const std::string& what, const char* file, uint32_t line);
+
+  const order order_;
+  uint32_t seed_;
+  std::string fault_;
+  fibers fibers_;
+  std::vector<thread_state> threads_;
+  std::vector<shared_word> shared_;
+  uint32_t epoch_ = 0;
+};
+
+/// As CUDA numbers them.
+inline constexpr device_error launch_failed = 719, invalid_value = 1;
+inline constexpr uint32_t shared_bytes_max = 48 << 10;  // of a launch that asks for no more
+
+template <class Body>
+[[gnu::noinline]] device_error machine::launch(const Body& body) {
+  device::launch_shape shape = body.shape();
+  if (shape.shared_words * sizeof(float) > shared_bytes_max || shape.y > 65535)
+    return invalid_value;
+  static_assert(Body::threads <= 1024);
+  for (uint32_t at : turns_of(shape.x * shape.y)) {
+    bool ran = run_block(Body::threads, shape.shared_words, [&](uint32_t thread) {
+      block b(*this, {at % shape.x, at / shape.x, thread});
+      body(b);
+    });
+    if (!ran) return launch_failed;
+  }
+  return 0;
+}
+
+}  // namespace lethe::emulated

@@ -1,0 +1,176 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/cuda/guarded.hpp"
+#include "tests/cuda/machine.hpp"
+
+// Planted mistakes that a GPU would show now and then, or never: the machine must name each.
+
+namespace lethe {
+namespace {
+
+using device::launch_shape;
+using emulated::machine;
+using emulated::order;
+
+/// A body made of a function of the block.
+template <uint32_t count, class F>
+struct body_of {
+  static constexpr uint32_t threads = count;
+  F f;
+  uint32_t shared_words;
+  launch_shape shape() const { return {2, 1, shared_words}; }
+  template <class Block>
+  void operator()(Block& block) const {
+    f(block);
+  }
+};
+
+template <uint32_t threads = 64, class F>
+std::string fault_of(F f, order o = order::forwards, uint32_t shared_words = 64) {
+  machine m(o);
+  device_error error = m.launch(body_of<threads, F>{f, shared_words});
+  EXPECT_EQ(error, m.fault().empty() ? 0 : emulated::launch_failed);
+  return m.fault();
+}
+
+void expect_fault(const std::string& fault, const std::string& what) {
+  EXPECT_NE(fault.find(what), std::string::npos) << fault;
+  EXPECT_NE(fault.find("kernels_cuda_machine_test.cpp:"), std::string::npos) << fault;
+}
+
+constexpr order all_orders[] = {order::forwards, order::backwards, order::shuffled};
+
+TEST(CudaMachine, RunsWhatIsRight) {
+  for (order o : all_orders) {
+    std::vector<float> sums(64);
+    EXPECT_EQ(fault_of(
+                  [&](auto& block) {
+                    uint32_t t = block.thread();
+                    block.put(t, float(t));
+                    block.barrier();
+                    float sum = block.get(63 - t);
+                    for (uint32_t m = 16; m > 0; m /= 2) sum += block.shuffle_xor(sum, m);
+                    sums[t] = sum;
+                  },
+                  o),
+              "");
+    for (uint32_t t = 0; t < 64; t++) EXPECT_EQ(sums[t], t < 32 ? 1520.0f : 496.0f);
+  }
+}
+
+TEST(CudaMachine, FindsAMissingBarrier) {
+  for (order o : all_orders) {
+    expect_fault(fault_of(
+                     [](auto& block) {
+                       block.put(block.thread(), 1.0f);
+                       block.get((block.thread() + 1) % 64);
+                     },
+                     o),
+                 "a shared word that");
+  }
+}
+
+TEST(CudaMachine, FindsAMissingBarrierBeforeWordsAreUsedAgain) {
+  for (order o : all_orders) {
+    expect_fault(fault_of(
+                     [](auto& block) {
+                       block.put(block.thread(), 1.0f);
+                       block.barrier();
+                       block.get((block.thread() + 1) % 64);
+                       block.put(block.thread(), 2.0f);
+                     },
+                     o),
+                 "a shared word that another thread has");
+  }
+}
+
+TEST(CudaMachine, FindsTwoThatWriteOneWord) {
+  expect_fault(fault_of([](auto& block) { block.put(block.thread() / 2, 1.0f); }),
+               "another thread has written");
+}
+
+TEST(CudaMachine, FindsABarrierThatSomeDoNotReach) {
+  for (order o : all_orders) {
+    expect_fault(fault_of(
+                     [](auto& block) {
+                       if (block.thread() != 40) block.barrier();
+                     },
+                     o),
+                 "a barrier without all threads");
+  }
+}
+
+TEST(CudaMachine, FindsThreadsAtDifferentBarriers) {
+  expect_fault(fault_of([](auto& block) {
+                 if (block.thread() < 32) {
+                   block.barrier();
+                 } else {
+                   block.barrier();
+                 }
+               }),
+               "a barrier without all threads");
+}
+
+TEST(CudaMachine, FindsAShuffleWithoutAllLanes) {
+  for (order o : all_orders) {
+    expect_fault(fault_of(
+                     [](auto& block) {
+                       if (block.thread() != 3) block.shuffle_xor(1.0f, 1);
+                     },
+                     o),
+                 "a shuffle without all lanes");
+  }
+  expect_fault(fault_of<48>([](auto& block) { block.shuffle_xor(1.0f, 1); }),
+               "a shuffle without all lanes");
+  expect_fault(fault_of([](auto& block) { block.shuffle_xor(1.0f, 32); }),
+               "a lane of another warp");
+}
+
+TEST(CudaMachine, FindsSharedWordsThatTheLaunchDoesNotHave) {
+  expect_fault(fault_of([](auto& block) { block.put(block.thread() + 1, 1.0f); }),
+               "a shared word that the launch does not have");
+  expect_fault(fault_of([](auto& block) { block.get_four(block.thread() + 1); }),
+               "not aligned to four");
+}
+
+TEST(CudaMachine, FindsSharedWordsThatNobodyWrote) {
+  expect_fault(fault_of([](auto& block) {
+                 if (block.x() == 0) block.put(block.thread(), 1.0f);
+                 block.barrier();
+                 block.get(block.thread());
+               }),
+               "nobody has written");
+}
+
+TEST(CudaMachine, RefusesMoreSharedWordsThanADeviceHas) {
+  machine m;
+  auto nothing = [](auto&) {};
+  EXPECT_EQ(m.launch(body_of<32, decltype(nothing)>{nothing, 12289}), emulated::invalid_value);
+}
+
+TEST(CudaMachine, GoesOnAfterAFault) {
+  std::string first = fault_of([](auto& block) { block.put(64, 1.0f); });
+  expect_fault(first, "does not have");
+  EXPECT_EQ(fault_of([](auto& block) { block.barrier(); }), "");
+}
+
+TEST(CudaMachineDeathTest, EndsAtMemoryOutsideOfABuffer) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto outside = [](int64_t offset) {
+    auto* p = static_cast<std::byte*>(emulated::take(100));
+    fault_of([p, offset](auto& block) {
+      if (block.thread() == 5) p[offset] = std::byte{1};
+    });
+    emulated::give(p, 100);
+  };
+  EXPECT_DEATH(outside(100), "");
+  EXPECT_DEATH(outside(-1), "");
+  EXPECT_DEATH(outside(-4096), "");
+  outside(0);
+  outside(99);
+}
+
+}  // namespace
+}  // namespace lethe
