@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <source_location>
 #include <string>
+#include <typeindex>
 #include <vector>
 
 #include "kernels/cuda/cuda_row.hpp"
@@ -28,6 +30,8 @@ class machine {
 
   /// What went wrong first; empty if nothing did.
   const std::string& fault() const { return fault_; }
+  /// The bodies that ran, each to its end.
+  const std::set<std::type_index>& ran() const { return ran_; }
 
   template <class Body>
   device_error launch(const Body& body);
@@ -105,6 +109,7 @@ class machine {
   const order order_;
   uint32_t seed_;
   std::string fault_;
+  std::set<std::type_index> ran_;
   fibers fibers_;
   std::vector<thread_state> threads_;
   std::vector<shared_word> shared_;
@@ -116,7 +121,7 @@ inline constexpr device_error launch_failed = 719, invalid_value = 1;
 inline constexpr uint32_t shared_bytes_max = 48 << 10;  // of a launch that asks for no more
 
 template <class Body>
-[[gnu::noinline]] device_error machine::launch(const Body& body) {
+device_error machine::launch(const Body& body) {
   device::launch_shape shape = body.shape();
   if (shape.shared_words * sizeof(float) > shared_bytes_max || shape.y > 65535)
     return invalid_value;
@@ -127,6 +132,7 @@ template <class Body>
       body(b);
     });
     if (!ran) return launch_failed;
+    ran_.insert(typeid(Body));
   }
   return 0;
 }

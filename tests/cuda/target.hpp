@@ -54,6 +54,14 @@ std::vector<check> row_checks();
 std::vector<check> matmul_checks();
 std::vector<check> attention_checks();
 
+inline std::vector<check> all_checks() {
+  std::vector<check> all;
+  for (const auto& list : {row_checks(), matmul_checks(), attention_checks()}) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  return all;
+}
+
 template <class T>
 bool same_bits_of(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;

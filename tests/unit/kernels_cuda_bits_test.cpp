@@ -2,7 +2,6 @@
 
 #include "tests/cuda/emulated_row.hpp"
 #include "tests/cuda/guarded.hpp"
-#include "tests/cuda/target.hpp"
 
 namespace lethe {
 namespace {
@@ -10,21 +9,12 @@ namespace {
 using emulated::machine;
 using emulated::order;
 
-std::vector<check> all_checks() {
-  std::vector<check> all = row_checks();
-  for (const check& c : matmul_checks()) all.push_back(c);
-  for (const check& c : attention_checks()) all.push_back(c);
-  return all;
-}
-
 class CudaBits : public testing::TestWithParam<check> {};
 
-/// Backwards finds what the other orders don't only once, so shuffled turns change with each block.
 TEST_P(CudaBits, AreTheReferenceRowsInAnyOrderOfThreads) {
   for (order o : {order::forwards, order::backwards, order::shuffled}) {
     machine m(o);
-    target t{&emulated_row,  m.stream(),     emulated::take,
-             emulated::give, emulated::copy, emulated::copy};
+    target t = emulated::target_on(emulated_row, m.stream());
     ASSERT_EQ(GetParam().run(t), "") << "order " << int(o) << ", fault: " << m.fault();
     ASSERT_EQ(m.fault(), "");
   }

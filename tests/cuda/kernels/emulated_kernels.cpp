@@ -1,0 +1,24 @@
+#include <cxxabi.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/cuda/emulated_row.hpp"
+#include "tests/cuda/guarded.hpp"
+
+/// Runs every check once and prints the bodies that ran, a line each, as nm writes them.
+int main() {
+  lethe::emulated::machine m;
+  lethe::target t = lethe::emulated::target_on(lethe::emulated_row, m.stream());
+  for (const lethe::check& c : lethe::all_checks()) {
+    if (std::string said = c.run(t); !said.empty()) {
+      std::printf("%s: %s %s\n", c.name.c_str(), said.c_str(), m.fault().c_str());
+      return 1;
+    }
+  }
+  for (std::type_index body : m.ran()) {
+    char* name = abi::__cxa_demangle(body.name(), nullptr, nullptr, nullptr);
+    std::printf("%s\n", name);
+    std::free(name);
+  }
+}
