@@ -67,17 +67,31 @@ struct float_tile {
     product_stretch s = stretch_of<T>(block, place);
     float sums[R] = {};
     uint32_t longest = longest_segment<T>(place.cols);
-    for (uint32_t done = 0; done < longest; done += step) {
-      uint32_t k = s.begin + done, count = k < s.end ? least_of(step, s.end - k) : 0;
+    weights now = read(s, s.begin);
+    for (uint32_t k = s.begin, done = 0; done < longest; done += step, k += step) {
+      uint32_t count = k < s.end ? least_of(step, s.end - k) : 0;
       fetch(block, s, k, count);
       block.barrier();
-      add(block, s, k, count, sums);
+      weights next = read(s, k + step);
+      add(block, s, now, count, sums);
+      now = next;
       block.barrier();
     }
     store_products<R>(block, place, sums);
   }
 
  private:
+  struct weights {
+    float w[step];
+  };
+  /// Asked for one step ahead, so that they come while the one before is multiplied.
+  LETHE_BODY static weights read(const product_stretch& s, uint32_t k) {
+    weights of;
+    for (uint32_t i = 0; i < step; i++) {
+      of.w[i] = k + i < s.end ? float_at<T>(s.panel, k + i, s.lane) : 0.0f;
+    }
+    return of;
+  }
   /// Row s.lane of x, the thread's own segment.
   template <class Block>
   LETHE_BODY void fetch(Block& block, const product_stretch& s, uint32_t k, uint32_t count) const {
@@ -88,18 +102,14 @@ struct float_tile {
     }
   }
   template <class Block>
-  LETHE_BODY static void add(Block& block, const product_stretch& s, uint32_t k, uint32_t count,
-                             float (&sums)[R]) {
-    float w[step];
-    for (uint32_t i = 0; i < step; i++) {
-      w[i] = i < count ? float_at<T>(s.panel, k + i, s.lane) : 0.0f;
-    }
+  LETHE_BODY static void add(Block& block, const product_stretch& s, const weights& w,
+                             uint32_t count, float (&sums)[R]) {
     for (uint32_t i = 0; i < step; i++) {
       if (i >= count) break;
       for (uint32_t r = 0; r < R; r += 4) {
         four_words four = block.get_four(s.segment * segment_words + i * R + r);
         for (uint32_t j = 0; j < 4; j++) {
-          sums[r + j] = fused(w[i], from_bits(four.v[j]), sums[r + j]);
+          sums[r + j] = fused(w.w[i], from_bits(four.v[j]), sums[r + j]);
         }
       }
     }

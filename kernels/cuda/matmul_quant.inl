@@ -29,13 +29,15 @@ LETHE_BODY int32_t dot_words(const uint32_t* w, const uint32_t* q, uint32_t coun
 /// sum + unit * x: the integer sum times both scales, then the minimum times x's sum, each one
 /// fused multiply-add.
 template <dtype T>
-LETHE_BODY float add_unit(const unit_numbers& w, const unit_scales& s, const x_unit& x, float sum) {
+LETHE_BODY float add_unit(const unit_weights& weights, const x_unit& x, float sum) {
+  const uint32_t* w = weights.numbers.word;
+  const unit_scales& s = weights.scales;
   int32_t x_sum = x.sums[0] + x.sums[1], dot;
   if constexpr (T == dtype::q6_k) {
-    dot = s.half[0] * (dot_words(w.word, x.q, 4) - 32 * x.sums[0]) +
-          s.half[1] * (dot_words(w.word + 4, x.q + 4, 4) - 32 * x.sums[1]);
+    dot = s.half[0] * (dot_words(w, x.q, 4) - 32 * x.sums[0]) +
+          s.half[1] * (dot_words(w + 4, x.q + 4, 4) - 32 * x.sums[1]);
   } else {
-    dot = dot_words(w.word, x.q, 8) - offset_of<T>() * x_sum;
+    dot = dot_words(w, x.q, 8) - offset_of<T>() * x_sum;
   }
   sum = fused(float(dot), s.scale * x.scale, sum);
   if constexpr (has_minimum<T>()) sum = fused(s.minimum, x.scale * float(x_sum), sum);
@@ -75,19 +77,16 @@ struct quant_rows {
     float sums[R] = {};
     uint32_t end = s.end / unit_columns;
     for (uint32_t u = s.begin / unit_columns; u < end; u += units_ahead) {
-      unit_numbers numbers[units_ahead];
-      unit_scales scales[units_ahead];
+      unit_weights w[units_ahead];
       for (uint32_t i = 0; i < units_ahead; i++) {
-        unit_place<T> unit(s.panel, least_of(u + i, end - 1), s.lane);
-        numbers[i] = unit.numbers();
-        scales[i] = unit.scales();
+        w[i] = unit_place<T>(s.panel, least_of(u + i, end - 1), s.lane).weights();
       }
       for (uint32_t i = 0; i < units_ahead; i++) {
         if (u + i >= end) break;
         for (uint32_t r = 0; r < R; r++) {
           uint32_t row = least_of(block.y() * R + r, place.rows - 1);
           x_unit from = x.at(row, u + i - s.origin / unit_columns);
-          sums[r] = add_unit<T>(numbers[i], scales[i], from, sums[r]);
+          sums[r] = add_unit<T>(w[i], from, sums[r]);
         }
       }
     }
@@ -113,19 +112,25 @@ struct quant_tile {
   LETHE_BODY void operator()(Block& block) const {
     product_stretch s = stretch_of<T>(block, place);
     float sums[R] = {};
-    uint32_t longest = longest_segment<T>(place.cols);
-    for (uint32_t done = 0; done < longest; done += unit_columns) {
-      bool more = s.begin + done < s.end;
-      uint32_t u = (s.begin + done) / unit_columns;
-      if (more) fetch(block, s, u);
+    uint32_t u = s.begin / unit_columns, end = s.end / unit_columns;
+    uint32_t longest = longest_segment<T>(place.cols) / unit_columns;
+    unit_weights now = weights(s, u, end);
+    for (uint32_t done = 0; done < longest; done++, u++) {
+      if (u < end) fetch(block, s, u);
       block.barrier();
-      if (more) add(block, s, u, sums);
+      unit_weights next = weights(s, u + 1, end);
+      if (u < end) add(block, s, now, sums);
+      now = next;
       block.barrier();
     }
     store_products<R>(block, place, sums);
   }
 
  private:
+  /// Asked for one unit ahead, so that they come while the one before is multiplied.
+  LETHE_BODY static unit_weights weights(const product_stretch& s, uint32_t u, uint32_t end) {
+    return u < end ? unit_place<T>(s.panel, u, s.lane).weights() : unit_weights{};
+  }
   /// Row s.lane of x, the thread's own segment.
   template <class Block>
   LETHE_BODY void fetch(Block& block, const product_stretch& s, uint32_t u) const {
@@ -139,10 +144,8 @@ struct quant_tile {
     block.put_word(to + 11, 0);
   }
   template <class Block>
-  LETHE_BODY static void add(Block& block, const product_stretch& s, uint32_t u, float (&sums)[R]) {
-    unit_place<T> unit(s.panel, u, s.lane);
-    unit_numbers numbers = unit.numbers();
-    unit_scales scales = unit.scales();
+  LETHE_BODY static void add(Block& block, const product_stretch& s, const unit_weights& w,
+                             float (&sums)[R]) {
     for (uint32_t r = 0; r < R; r++) {
       uint32_t at = s.segment * segment_words + r * row_words;
       four_words low = block.get_four(at), high = block.get_four(at + 4);
@@ -152,7 +155,7 @@ struct quant_tile {
       from.scale = from_bits(rest.v[0]);
       from.sums[0] = int32_t(rest.v[1]);
       from.sums[1] = int32_t(rest.v[2]);
-      sums[r] = add_unit<T>(numbers, scales, from, sums[r]);
+      sums[r] = add_unit<T>(w, from, sums[r]);
     }
   }
 };

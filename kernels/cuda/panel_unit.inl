@@ -33,6 +33,11 @@ struct unit_scales {
   int32_t half[2];       // q6_k: of the half units
 };
 
+struct unit_weights {
+  unit_numbers numbers;
+  unit_scales scales;
+};
+
 /// Unit u of one row (lane) of a panel.
 template <dtype T>
 struct unit_place {
@@ -47,6 +52,8 @@ struct unit_place {
     header = panel + size_t{u / per_block} * block_bytes;
     unit = header + facts.header_bytes + u % per_block * bytes;
   }
+
+  LETHE_BODY unit_weights weights() const { return {numbers(), scales()}; }
 
   LETHE_BODY unit_scales scales() const {
     const uint8_t* first = is_k45<T>() || T == dtype::q6_k ? header : unit;
