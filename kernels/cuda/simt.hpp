@@ -77,7 +77,12 @@ inline float from_f16(uint16_t h) {
   _Float16 half = __builtin_bit_cast(_Float16, h);
   return float(half);
 }
-inline int32_t nearest(float x) { return int32_t(__builtin_rintf(x)); }
+/// What does not fit is as CUDA has it, not as x86.
+inline int32_t nearest(float x) {
+  if (x != x) return 0;
+  if (x >= 0x1p31f) return INT32_MAX;
+  return x < -0x1p31f ? INT32_MIN : int32_t(__builtin_rintf(x));
+}
 /// Traps where a GPU would: at an address that is no multiple of the size.
 template <class T>
 inline T load(const void* p) {

@@ -158,30 +158,58 @@ std::string say(const step& s, const std::string& what, device_error error) {
          std::to_string(s.requests[0].before) + " + " + std::to_string(s.requests[0].tokens);
 }
 
+/// Stores all tokens on the target and in `pool`, by the reference; whether both are the same.
+bool store(const target& t, const step& s, const laid_out& at, const numbers& in,
+           room<std::byte>& device_pool, std::vector<std::byte>& pool) {
+  room<uint32_t> pages(t, at.pages);
+  room<token_run> runs(t, at.stored);
+  room<float> k(t, in.k), v(t, in.v);
+  device_error error = t.row->kv_store(kv_of(s, at, device_pool.data(), pages.data()), runs.data(),
+                                       uint32_t(at.stored.size()), run_tokens, s.kv_heads, k.data(),
+                                       v.data(), s.kv_cols(), t.stream);
+  store_by_reference(s, at, in, kv_of(s, at, pool.data(), at.pages.data()));
+  return error == 0 && same_bits_of(device_pool.read(), pool);
+}
+
 /// Stores all tokens and attends with the step's; bytes of the pool and outputs are compared.
 std::string run(const target& t, const step& s) {
   laid_out at(s);
   numbers in(s, at);
   std::vector<std::byte> pool(at.page_count * at.page_bytes, std::byte{0xff});
   room<std::byte> device_pool(t, pool);
-  room<uint32_t> store_pages(t, at.pages);
-  room<token_run> stored(t, at.stored), runs(t, at.runs);
-  room<float> q(t, in.q), k(t, in.k), v(t, in.v);
-  device_error error = t.row->kv_store(kv_of(s, at, device_pool.data(), store_pages.data()),
-                                       stored.data(), uint32_t(at.stored.size()), run_tokens,
-                                       s.kv_heads, k.data(), v.data(), s.kv_cols(), t.stream);
-  store_by_reference(s, at, in, kv_of(s, at, pool.data(), at.pages.data()));
-  if (error || !same_bits_of(device_pool.read(), pool)) return say(s, "stored rows differ", error);
+  if (!store(t, s, at, in, device_pool, pool)) return say(s, "stored rows differ", 0);
 
   free_unseen(s, at, at.pages);
   room<uint32_t> pages(t, at.pages);
+  room<token_run> runs(t, at.runs);
+  room<float> q(t, in.q);
   std::vector<float> want(size_t{at.rows + 2} * s.q_cols(), 99.0f);
   room<float> out(t, want);
-  error = attend_on(t, s, at, kv_of(s, at, device_pool.data(), pages.data()), runs.data(), q.data(),
-                    out.data());
+  device_error error = attend_on(t, s, at, kv_of(s, at, device_pool.data(), pages.data()),
+                                 runs.data(), q.data(), out.data());
   attend_by_reference(s, at, in, kv_of(s, at, pool.data(), at.pages.data()), want);
   if (error || !same_bits_of(out.read(), want)) return say(s, "attended rows differ", error);
   return "";
+}
+
+/// Rows of ties, of zeros, too small to scale, and not finite.
+std::string odd_rows(const target& t, kv_type type) {
+  const float rows[][5] = {{1.0f + 0x1p-8f, 1.0f + 0x1.8p-7f, -1.0f - 0x1p-8f, 127.5f, -0.5f},
+                           {127.0f, 0.5f, 1.5f, -2.5f, -0.0f},
+                           {0.0f, 0.0f, -0.0f, 0.0f, 0.0f},
+                           {1e-40f, -1e-40f, 0.0f, 1e-38f, -1e-38f},
+                           {1e-45f, 0.0f, 1e-45f, -1e-45f, 0.0f},
+                           {1.0f, INFINITY, -INFINITY, NAN, 3e38f},
+                           {NAN, 1.0f, -2.0f, NAN, 0.25f}};
+  step s{
+      .requests = {{0, uint32_t(std::size(rows))}}, .head_dim = 5, .page_tokens = 3, .type = type};
+  laid_out at(s);
+  numbers in(s, at);
+  std::memcpy(in.k.data(), rows, sizeof rows);
+  std::reverse_copy(in.k.begin(), in.k.end(), in.v.begin());
+  std::vector<std::byte> pool(at.page_count * at.page_bytes, std::byte{0xff});
+  room<std::byte> device_pool(t, pool);
+  return store(t, s, at, in, device_pool, pool) ? "" : say(s, "stored odd rows differ", 0);
 }
 
 std::string first_said(const target& t, const std::vector<step>& steps) {
@@ -250,6 +278,7 @@ std::vector<check> attention_checks() {
   for (auto [type, name] : types) {
     kv_type k = type;
     std::string of = name;
+    all.push_back({"kv_store_odd_rows_" + of, [k](const target& t) { return odd_rows(t, k); }});
     all.push_back({"decode_heads_" + of, [k](const target& t) { return heads(t, k, decodes); }});
     all.push_back(
         {"decode_windows_" + of, [k](const target& t) { return windows(t, k, decodes); }});
