@@ -22,6 +22,7 @@ struct decode_scores {
   LETHE_BODY void operator()(Block& block) const {
     uint32_t run_index = block.x() / a.kv_heads, kv_head = block.x() % a.kv_heads;
     token_run run = a.runs[run_index];
+    if (run.tokens == 0) return;
     uint32_t first = first_seen(run.position, a.window);
     uint32_t base = (first / attention_tile + block.y()) * attention_tile;
     if (base > run.position) return;
@@ -95,6 +96,7 @@ struct decode_values {
   LETHE_BODY void operator()(Block& block) const {
     uint32_t run_index = block.x() / a.heads, head = block.x() % a.heads;
     token_run run = a.runs[run_index];
+    if (run.tokens == 0) return;
     uint32_t first = first_seen(run.position, a.window), base = first / attention_tile;
     base *= attention_tile;
     kv_place place(a.kv, a.kv.value_offset, (a.first_head + head) / a.group, run.first_page);

@@ -12,7 +12,8 @@ using device_error = int;
 
 /// Consecutive tokens of one request in a step: their first lies in row `row` of the step's rows
 /// and stands at `position` of its request, whose page table begins at `first_page` of the step's.
-/// Attention writes to rows from `out_row` on.
+/// Attention writes to rows from `out_row` on. A run of no tokens is passed over, so that a graph
+/// made for so many requests serves fewer.
 struct token_run {
   uint32_t row, out_row, position, tokens, first_page;
 };
@@ -31,7 +32,8 @@ struct device_kv {
 };
 
 /// What attention over a layer reads and writes, all on the device. Query head h of a row is at
-/// q + row * q_stride + h * head_dim and reads kv head (first_head + h) / group.
+/// q + row * q_stride + h * head_dim and reads kv head (first_head + h) / group, where first_head
+/// is less than group.
 struct device_attention {
   device_kv kv;
   const token_run* runs;

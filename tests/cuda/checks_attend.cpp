@@ -108,7 +108,7 @@ void free_unseen(const step& s, const laid_out& at, std::vector<uint32_t>& pages
 void attend_by_reference(const step& s, const laid_out& at, const numbers& in, const device_kv& kv,
                          std::vector<float>& out) {
   for (const token_run& run : at.runs) {
-    for (uint32_t h = 0; h < s.query_heads(); h++) {
+    for (uint32_t h = 0; run.tokens != 0 && h < s.query_heads(); h++) {
       std::vector<float> scratch(attention_scratch_floats(run.tokens, 1, s.head_dim) + 16);
       float* aligned = scratch.data();
       while (reinterpret_cast<uintptr_t>(aligned) % 64 != 0) aligned++;
@@ -219,8 +219,8 @@ std::string first_said(const target& t, const std::vector<step>& steps) {
   return "";
 }
 
-const std::vector<request> decodes = {{0, 1}, {6, 1}, {62, 1}, {63, 1}, {64, 1}, {130, 1}};
-const std::vector<request> prompts = {{0, 32}, {70, 7}, {31, 1}, {120, 19}};
+const std::vector<request> decodes = {{0, 1}, {6, 1}, {62, 1}, {9, 0}, {63, 1}, {64, 1}, {130, 1}};
+const std::vector<request> prompts = {{0, 32}, {70, 7}, {9, 0}, {31, 1}, {120, 19}};
 
 std::string heads(const target& t, kv_type type, const std::vector<request>& requests) {
   std::vector<step> steps;

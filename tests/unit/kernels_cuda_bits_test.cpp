@@ -1,9 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "tests/cuda/emulated_row.hpp"
 #include "tests/cuda/guarded.hpp"
 
 namespace lethe {
+
+void PrintTo(const check& c, std::ostream* out) { *out << c.name; }
+
 namespace {
 
 using emulated::machine;
