@@ -17,11 +17,14 @@ struct device_block {
   __device__ T shuffle_xor(T v, uint32_t mask) {
     return __shfl_xor_sync(0xffffffff, v, int(mask));
   }
-  __device__ float get(uint32_t i) const { return reinterpret_cast<float*>(shared_words)[i]; }
-  __device__ void put(uint32_t i, float v) { reinterpret_cast<float*>(shared_words)[i] = v; }
-  __device__ uint32_t get_word(uint32_t i) const { return __float_as_uint(get(i)); }
-  __device__ void put_word(uint32_t i, uint32_t v) { put(i, __uint_as_float(v)); }
+  __device__ uint32_t get_word(uint32_t i) const { return words()[i]; }
+  __device__ void put_word(uint32_t i, uint32_t v) { words()[i] = v; }
+  __device__ float get(uint32_t i) const { return __uint_as_float(words()[i]); }
+  __device__ void put(uint32_t i, float v) { words()[i] = __float_as_uint(v); }
   __device__ four_words get_four(uint32_t i) const { return shared_words[i / 4]; }
+
+ private:
+  __device__ static uint32_t* words() { return reinterpret_cast<uint32_t*>(shared_words); }
 };
 
 template <class Body>

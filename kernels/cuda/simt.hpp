@@ -35,9 +35,6 @@ constexpr uint32_t blocks_for(size_t n, uint32_t each) { return uint32_t((n + ea
 struct alignas(16) four_words {
   uint32_t v[4];
 };
-struct alignas(16) four_floats {
-  float v[4];
-};
 
 #ifdef __CUDACC__
 
