@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
 
 #include "tests/cuda/guarded.hpp"
@@ -58,6 +59,25 @@ TEST(CudaMachine, RunsWhatIsRight) {
               "");
     for (uint32_t t = 0; t < 64; t++) EXPECT_EQ(sums[t], t < 32 ? 1520.0f : 496.0f);
   }
+}
+
+/// The last to write wins, as in memory that two threads or two blocks write.
+uint32_t last_of(order o, uint32_t seed) {
+  uint32_t last = 0;
+  auto write = [&](auto& block) { last = block.x() * 64 + block.thread(); };
+  machine m(o, seed);
+  EXPECT_EQ(m.launch(body_of<64, decltype(write)>{write, 0}), 0);
+  return last;
+}
+
+TEST(CudaMachine, TakesThreadsAndBlocksInTheOrderAskedFor) {
+  EXPECT_EQ(last_of(order::forwards, 1), 127u);
+  EXPECT_EQ(last_of(order::backwards, 1), 0u);
+  std::set<uint32_t> last;
+  for (uint32_t seed = 0; seed < 20; seed++) last.insert(last_of(order::shuffled, 10 * seed));
+  EXPECT_GT(last.size(), 10u);
+  EXPECT_LT(*last.begin(), 64u);
+  EXPECT_GE(*last.rbegin(), 64u);
 }
 
 TEST(CudaMachine, FindsAMissingBarrier) {
