@@ -12,10 +12,11 @@ template <kv_type K>
 struct decode_scores {
   static constexpr uint32_t threads = 128, queries = 8;
   static constexpr uint32_t each = queries * attention_tile / threads;  // queries of a thread
+  static constexpr uint32_t table_at = keys_words + queries * slice;
   device_attention a;
 
   launch_shape shape() const {
-    return {a.run_count * a.kv_heads, a.tiles_max, keys_words + queries * slice};
+    return {a.run_count * a.kv_heads, a.tiles_max, table_at + table_words};
   }
 
   template <class Block>
@@ -29,11 +30,13 @@ struct decode_scores {
     tile_keys keys = keys_within(base, first, run.position);
     kv_place place(a.kv, a.kv.key_offset, kv_head, run.first_page);
     head_range heads = heads_of(a, kv_head);
+    locate(block, threads, place, base, keys, table_at);
+    block.barrier();
     for (uint32_t h = heads.begin; h < heads.end; h += queries) {
       float scores[each] = {};
       const float* q = a.q + run.row * a.q_stride;
       for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
-        fetch_slice<K>(block, threads, place, base, keys, a.kv.head_dim, d0);
+        fetch_slice<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
         fetch_queries(block, q, h, heads.end, d0);
         block.barrier();
         add(block, d0, scores);
@@ -85,11 +88,13 @@ struct decode_values {
   static constexpr uint32_t tiles = 8;  // whose weights are in shared words at once
   static constexpr uint32_t tiles_each = tiles / warps;
   static constexpr uint32_t maxima = tiles * attention_tile, totals = maxima + tiles;
+  static constexpr uint32_t table_at = totals + tiles;
   static constexpr uint32_t rows_ahead = 16;
   device_attention a;
 
   launch_shape shape() const {
-    return {a.run_count * a.heads, blocks_for(a.kv.head_dim, threads), totals + tiles};
+    return {a.run_count * a.heads, blocks_for(a.kv.head_dim, threads),
+            table_at + tiles * table_words};
   }
 
   template <class Block>
@@ -103,6 +108,7 @@ struct decode_values {
     const float* scores = a.scratch + size_t{block.x()} * a.tiles_max * attention_tile;
     query sums{minus_infinity(), 0.0f, 0.0f};
     for (; base <= run.position; base += tiles * attention_tile, scores += maxima) {
+      locate_all(block, place, base, first, run.position);
       weigh(block, scores, base, first, run.position, sums.greatest);
       take(block, place, base, first, run.position, sums);
       block.barrier();
@@ -117,6 +123,15 @@ struct decode_values {
   struct query {
     float greatest, total, sum;
   };
+
+  template <class Block>
+  LETHE_BODY void locate_all(Block& block, const kv_place& place, uint32_t base, uint32_t first,
+                             uint32_t last) const {
+    for (uint32_t tile = 0; tile < tiles; tile++, base += attention_tile) {
+      tile_keys keys = keys_within(base, first, last);
+      locate(block, threads, place, base, keys, table_at + tile * table_words);
+    }
+  }
 
   /// The weights of some tiles, each relative to the greatest score up to it, their totals and
   /// their own greatest scores, into shared words.
@@ -161,19 +176,20 @@ struct decode_values {
         q = {now, q.total * factor, q.sum * factor};
       }
       q.total = q.total + block.get(totals + tile);
-      add_values(block, place, base, tile, keys_within(base, first, last), q.sum);
+      add_values(block, place, tile, keys_within(base, first, last), q.sum);
     }
   }
 
   template <class Block>
-  LETHE_BODY void add_values(Block& block, const kv_place& place, uint32_t base, uint32_t tile,
-                             tile_keys keys, float& sum) const {
+  LETHE_BODY void add_values(Block& block, const kv_place& place, uint32_t tile, tile_keys keys,
+                             float& sum) const {
     uint32_t d = block.y() * threads + block.thread();
     if (d >= a.kv.head_dim) return;
     for (uint32_t key = keys.begin; key < keys.end; key += rows_ahead) {
       float values[rows_ahead];
       for (uint32_t i = 0; i < rows_ahead; i++) {
-        const uint8_t* row = place.row(base + least_of(key + i, keys.end - 1));
+        uint32_t near = least_of(key + i, keys.end - 1);
+        const uint8_t* row = located(block, place, near, table_at + tile * table_words);
         values[i] = kv_element<K>(row, d, a.kv.head_dim);
       }
       for (uint32_t i = 0; i < rows_ahead; i++) {

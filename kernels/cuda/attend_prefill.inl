@@ -14,7 +14,8 @@ struct prefill {
   // Shared words.
   static constexpr uint32_t queries_at = keys_words, scores_at = queries_at + queries * slice;
   static constexpr uint32_t factors_at = scores_at + queries * attention_tile;
-  static constexpr uint32_t totals_at = factors_at + queries, sums_at = totals_at + queries;
+  static constexpr uint32_t totals_at = factors_at + queries, table_at = totals_at + queries;
+  static constexpr uint32_t sums_at = table_at + table_words;
   device_attention a;
 
   launch_shape shape() const {
@@ -91,8 +92,10 @@ struct prefill {
     uint32_t key = block.thread() % attention_tile;
     uint32_t q0 = block.thread() / attention_tile * score_queries;
     float scores[score_queries] = {};
+    locate(block, threads, place, base, keys, table_at);
+    block.barrier();
     for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
-      fetch_slice<K>(block, threads, place, base, keys, a.kv.head_dim, d0);
+      fetch_slice<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
       fetch_queries(block, v, d0);
       block.barrier();
       uint32_t count = least_of(slice, a.kv.head_dim - d0);
@@ -153,7 +156,7 @@ struct prefill {
   LETHE_BODY void sum(Block& block, const view& v, uint32_t base, tile_keys keys) const {
     kv_place place(a.kv, a.kv.value_offset, kv_head(v), v.run.first_page);
     for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
-      fetch_slice<K>(block, threads, place, base, keys, a.kv.head_dim, d0);
+      fetch_slice<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
       block.barrier();
       for_sums(block, d0, least_of(d0 + slice, a.kv.head_dim),
                [&](uint32_t q, uint32_t d, uint32_t at) {

@@ -12,6 +12,7 @@ namespace lethe::device {
 constexpr uint32_t slice = 32;               // elements of rows that are in shared words at once
 constexpr uint32_t slice_words = slice + 1;  // a column of keys lies in different banks
 constexpr uint32_t keys_words = attention_tile * slice_words;
+constexpr uint32_t table_words = 2 * attention_tile;
 
 LETHE_BODY float minus_infinity() { return -from_bits(0x7f800000); }
 
@@ -41,14 +42,34 @@ LETHE_BODY head_range heads_of(const device_attention& a, uint32_t kv_head) {
           least_of(end > a.first_head ? end - a.first_head : 0, a.heads)};
 }
 
+/// Where rows of a tile lie, into shared words from `table` on: two a row. Divisions by the page's
+/// size would cost more than what is done with a number of the row.
+template <class Block>
+LETHE_BODY void locate(Block& block, uint32_t threads, const kv_place& place, uint32_t base,
+                       tile_keys keys, uint32_t table) {
+  for (uint32_t key = block.thread(); key < attention_tile; key += threads) {
+    if (!keys.has(key)) continue;
+    uint64_t offset = place.offset(base + key);
+    block.put_word(table + 2 * key, uint32_t(offset));
+    block.put_word(table + 2 * key + 1, uint32_t(offset >> 32));
+  }
+}
+template <class Block>
+LETHE_BODY const uint8_t* located(Block& block, const kv_place& place, uint32_t key,
+                                  uint32_t table) {
+  uint64_t high = block.get_word(table + 2 * key + 1);
+  return place.head + (high << 32 | block.get_word(table + 2 * key));
+}
+
 /// A slice of a tile's rows into shared words [key][slice_words]; other keys are zeros.
 template <kv_type K, class Block>
-LETHE_BODY void fetch_slice(Block& block, uint32_t threads, const kv_place& place, uint32_t base,
-                            tile_keys keys, uint32_t head_dim, uint32_t d0) {
+LETHE_BODY void fetch_slice(Block& block, uint32_t threads, const kv_place& place, tile_keys keys,
+                            uint32_t table, uint32_t head_dim, uint32_t d0) {
   uint32_t d = block.thread() % slice;
   for (uint32_t key = block.thread() / slice; key < attention_tile; key += threads / slice) {
     bool real = keys.has(key) && d0 + d < head_dim;
-    float value = real ? kv_element<K>(place.row(base + key), d0 + d, head_dim) : 0.0f;
+    float value = 0.0f;
+    if (real) value = kv_element<K>(located(block, place, key, table), d0 + d, head_dim);
     block.put(key * slice_words + d, value);
   }
 }

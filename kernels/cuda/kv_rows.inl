@@ -19,9 +19,9 @@ struct kv_place {
         page_tokens(kv.page_tokens),
         row_bytes(kv_row_bytes(kv.type, kv.head_dim)) {}
 
-  LETHE_BODY uint8_t* row(uint32_t position) const {
-    return head + pages[position / page_tokens] * page_bytes +
-           size_t{position % page_tokens} * row_bytes;
+  /// Of a row, from `head` on.
+  LETHE_BODY size_t offset(uint32_t position) const {
+    return pages[position / page_tokens] * page_bytes + size_t{position % page_tokens} * row_bytes;
   }
 };
 
@@ -57,7 +57,7 @@ struct kv_store {
     bool is_key = item % 2 == 0;
     size_t from = (run.row + token) * stride + size_t{head} * kv.head_dim;
     kv_place place(kv, is_key ? kv.key_offset : kv.value_offset, head, run.first_page);
-    uint8_t* row = place.row(run.position + token);
+    uint8_t* row = place.head + place.offset(run.position + token);
     if constexpr (K == kv_type::int8) {
       put_int8(block, (is_key ? k : v) + from, row);
     } else {

@@ -14,13 +14,14 @@ struct quantize {
   float* scales;
   int16_t* sums;
 
-  launch_shape shape() const { return {blocks_for(size_t{rows} * cols, threads)}; }
+  launch_shape shape() const { return {blocks_for(cols, threads), rows}; }
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {
-    size_t at = size_t{block.x()} * threads + block.thread(), unit = at / 32;
-    if (at >= size_t{rows} * cols) return;
-    float value = x[at / cols * stride + at % cols];
+    uint32_t column = block.x() * threads + block.thread();
+    if (column >= cols) return;
+    size_t at = size_t{block.y()} * cols + column;
+    float value = x[block.y() * stride + column];
     float largest = value != value ? from_bits(0x7f800000) : absolute(value);
     for (uint32_t m = 16; m > 0; m /= 2) {
       largest = greater_of(largest, block.shuffle_xor(largest, m));
@@ -30,7 +31,7 @@ struct quantize {
     for (uint32_t m = 8; m > 0; m /= 2) sum += block.shuffle_xor(sum, m);
     q[at] = int8_t(number);
     if (at % 16 == 0) sums[at / 16] = int16_t(sum);
-    if (at % 32 == 0) scales[unit] = zeros ? 0.0f : largest / 127.0f;
+    if (at % 32 == 0) scales[at / 32] = zeros ? 0.0f : largest / 127.0f;
   }
 
  private:
