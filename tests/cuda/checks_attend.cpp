@@ -192,6 +192,38 @@ std::string run(const target& t, const step& s) {
   return "";
 }
 
+/// A page that lies more than four gigabytes into its pool, of which only that page is touched.
+std::string far_page(const target& t) {
+  step s{.requests = {{20, 1}}, .head_dim = 32, .page_tokens = 32, .type = kv_type::bf16};
+  laid_out near(s), far = near;
+  numbers in(s, near);
+  std::vector<std::byte> pool(near.page_count * near.page_bytes, std::byte{0xff});
+  far.page_bytes = size_t{3} << 29;
+  far.pages = {3};
+  size_t before = 3 * far.page_bytes;
+  auto* memory = static_cast<std::byte*>(t.take(before + near.page_bytes));
+  t.copy_in(memory + before, pool.data(), near.page_bytes);
+  room<uint32_t> pages(t, far.pages);
+  room<token_run> stored(t, near.stored), runs(t, near.runs);
+  room<float> k(t, in.k), v(t, in.v), q(t, in.q);
+  std::vector<float> want(size_t{near.rows + 2} * s.q_cols(), 99.0f);
+  room<float> out(t, want);
+  device_kv kv = kv_of(s, far, memory, pages.data());
+  device_error error = t.row->kv_store(kv, stored.data(), 1, run_tokens, 1, k.data(), v.data(),
+                                       s.kv_cols(), t.stream);
+  if (error == 0) error = attend_on(t, s, far, kv, runs.data(), q.data(), out.data());
+  std::vector<std::byte> page(near.page_bytes);
+  t.copy_out(page.data(), memory + before, page.size());
+  t.give(memory, before + near.page_bytes);
+
+  device_kv on_host = kv_of(s, near, pool.data(), near.pages.data());
+  store_by_reference(s, near, in, on_host);
+  attend_by_reference(s, near, in, on_host, want);
+  bool same_page = std::equal(page.begin(), page.end(), pool.end() - ptrdiff_t(page.size()));
+  bool same = error == 0 && same_page && same_bits_of(out.read(), want);
+  return same ? "" : say(s, "a far page differs", error);
+}
+
 /// Rows of ties, of zeros, too small to scale, and not finite.
 std::string odd_rows(const target& t, kv_type type) {
   const float rows[][5] = {{1.0f + 0x1p-8f, 1.0f + 0x1.8p-7f, -1.0f - 0x1p-8f, 127.5f, -0.5f},
@@ -272,7 +304,7 @@ std::string long_context(const target& t, kv_type type) {
 }  // namespace
 
 std::vector<check> attention_checks() {
-  std::vector<check> all;
+  std::vector<check> all = {{"far_page", far_page}};
   constexpr std::pair<kv_type, const char*> types[] = {
       {kv_type::f32, "f32"}, {kv_type::bf16, "bf16"}, {kv_type::int8, "int8"}};
   for (auto [type, name] : types) {

@@ -168,10 +168,41 @@ std::string embedding(const target& t, dtype type) {
   return "";
 }
 
+/// A panel that lies more than four gigabytes into its matrix, of which only that panel is touched.
+std::string far_panel(const target& t) {
+  constexpr uint32_t cols = 4096, panel = 16385;
+  formats::random random(15);
+  tensor w(dtype::f32, panel_rows, cols, random);
+  size_t bytes = panel_bytes(dtype::f32, cols), before = panel * bytes;
+  auto* memory = static_cast<std::byte*>(t.take(before + bytes));
+  t.copy_in(memory + before, w.panels.panels, bytes);
+  matrix far{dtype::f32, (panel + 1) * panel_rows, cols, memory};
+  uint32_t first = panel * panel_rows;
+  bool same = true;
+  for (uint32_t m : {1u, 2u, 5u}) {
+    input x(m, cols, random);
+    on_target device_x(t, x);
+    std::vector<float> want(m * panel_rows);
+    room<float> got(t, want);
+    t.row->matmul(far, {first, first + panel_rows, 0, segments}, device_x.view(x), got.data(),
+                  panel_rows, t.stream);
+    reference.matmul(w.panels, {0, panel_rows, 0, segments}, x.view(), want.data(), panel_rows);
+    same = same && same_bits_of(got.read(), want);
+  }
+  std::vector<float> row(cols);
+  room<float> got(t, row);
+  room<uint32_t> id(t, {first + 3});
+  t.row->rows_to_float(far, id.data(), 1, got.data(), cols, t.stream);
+  reference.row_to_float(w.panels, 3, row.data());
+  same = same && same_bits_of(got.read(), row);
+  t.give(memory, before + bytes);
+  return same ? "" : "a far panel differs";
+}
+
 }  // namespace
 
 std::vector<check> matmul_checks() {
-  std::vector<check> all = {{"rows_to_float_every_half", every_half}};
+  std::vector<check> all = {{"far_panel", far_panel}, {"rows_to_float_every_half", every_half}};
   for (dtype type : formats::all_types) {
     std::string name = name_of(type);
     all.push_back({"matmul_" + name, [type](const target& t) { return whole(t, type); }});
