@@ -5,6 +5,7 @@ namespace lethe {
 namespace {
 
 constexpr std::chrono::milliseconds tick_every{20};
+constexpr fleet_time say_why_ms = 1000;   // for an engine to say why it ends
 constexpr fleet_time farewell_ms = 2000;  // for hosts to hear that the cluster goes down
 
 fleet_rules rules_of(schema::Config::Reader c) {
@@ -98,11 +99,27 @@ void directory_state::engine_ended(const wire<schema::EngineEnded>& m) {
     std::string reason = r.getReason();
     if (host->first == known->second.place.host)
       fleet_->engine_ended(r.getSlot(), r.getEpoch(), reason, now());
-    else if (known->second.phase != schema::Phase::DRAINING)  // else it is about to end by itself
-      engine_lost(r.getSlot(), r.getEpoch(),
-                  fmt::format("its ranks on {}: {}", host->first, reason));
+    else if (r.getEpoch() == known->second.epoch)  // the engine knows better why, if it knows
+      ended_ranks_[r.getSlot()] = {r.getEpoch(),
+                                   fmt::format("its ranks on {}: {}", host->first, reason),
+                                   now() + say_why_ms};
   });
   act();
+}
+
+/// An engine that does not notice that its ranks have ended waits for them in vain.
+void directory_state::end_without_ranks() {
+  for (auto at = ended_ranks_.begin(); at != ended_ranks_.end();) {
+    auto [id, ended] = *at;
+    if (now() < ended.due) {
+      ++at;
+      continue;
+    }
+    at = ended_ranks_.erase(at);
+    auto known = fleet_->engines().find(id);
+    bool ends = known == fleet_->engines().end() || known->second.phase == schema::Phase::DRAINING;
+    if (!ends) engine_lost(id, ended.epoch, ended.reason);
+  }
 }
 
 void directory_state::down(const caf::down_msg& d) {
@@ -134,6 +151,7 @@ void directory_state::engine_lost(uint16_t id, uint32_t epoch, const std::string
 }
 
 void directory_state::on_tick() {
+  end_without_ranks();
   act();
   look_at_load();
   turn_roster();

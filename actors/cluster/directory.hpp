@@ -55,6 +55,7 @@ class directory_state {
 
   fleet_time now() const { return clerk_.now_ns() / 1'000'000; }
   void start_ranks(uint16_t id, uint32_t epoch, uint16_t door);
+  void end_without_ranks();
   void engine_lost(uint16_t id, uint32_t epoch, const std::string& why);
   void act();
   void obey(const fleet_order& order);
@@ -109,6 +110,13 @@ class directory_state {
   directory_events events_;
   std::map<std::string, member> hosts_;
   std::map<uint16_t, known_engine> engines_;
+  /// Of engines that may not have noticed yet.
+  struct ended_ranks {
+    uint32_t epoch;
+    std::string reason;
+    fleet_time due;
+  };
+  std::map<uint16_t, ended_ranks> ended_ranks_;
   gateway_actor gateway_;  // once it wants rosters
   wire<schema::ServiceState> gateway_state_;
   roster_turn turn_;

@@ -70,13 +70,15 @@ rank_door::rank_door(terms t, rank_keys keys, owned_fd listener)
   thread_ = std::thread([this] { let_in(); });
 }
 
-rank_door::~rank_door() {
-  {
-    std::lock_guard lock(mutex_);
-    closing_ = true;
-    for (auto& v : visitors_) ::shutdown(v.handle.get(), SHUT_RDWR);
-  }
+void rank_door::close() {
+  std::lock_guard lock(mutex_);
+  closing_ = true;
+  for (auto& v : visitors_) ::shutdown(v.handle.get(), SHUT_RDWR);
   ::shutdown(listener_.get(), SHUT_RDWR);
+}
+
+rank_door::~rank_door() {
+  close();
   thread_.join();
   for (auto& v : visitors_) v.thread.join();
 }

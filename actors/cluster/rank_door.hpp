@@ -29,6 +29,8 @@ class rank_door {
   /// As the leading rank sees it. Who waits for a rank that has ended is told so.
   rank_store& store() { return store_; }
   void lose(uint32_t rank, const std::string& how);
+  /// Nobody comes in any more, and whoever is in is let go of.
+  void close();
   result<void> health() const { return store_.health(); }
 
  private:

@@ -18,6 +18,11 @@ class housed_ranks final : public step_ranks {
       : door_(std::move(door)),
         beside_([this](uint32_t rank, const std::string& how) { door_->lose(rank, how); }) {}
 
+  /// Ranks that were told to end do; others wait for nobody any more.
+  ~housed_ranks() override {
+    leader_.reset();
+    door_->close();
+  }
   result<void> start(schema::EngineSpec::Reader spec, const node_tls& tls,
                      const served_model& model, const grid_config& config);
   void submit(const step_plan& plan, const step_data& data) override {
@@ -32,7 +37,7 @@ class housed_ranks final : public step_ranks {
 
   std::unique_ptr<rank_door> door_;
   rank_children beside_;
-  std::unique_ptr<process_ranks> leader_;  // ends first
+  std::unique_ptr<process_ranks> leader_;
 };
 
 result<void> housed_ranks::add_own(schema::EngineSpec::Reader spec, const node_tls& tls,

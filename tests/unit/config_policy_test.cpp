@@ -64,7 +64,8 @@ const std::map<std::string, std::pair<std::string, int>> by_key = {
     {"load-scaling", {"[scaling]\nmost = 2\n", 5}},
     {"kv-quantization", {"[batching]\nkv = \"int8\"\n", 5}},
     {"weight-quantization", {"quantize = \"q8_0\"\n", 4}},
-    {"model-parallelism", {"[engines]\ntensor = 2\n", 5}}};
+    {"model-parallelism", {"[engines]\ntensor = 2\n", 5}},
+    {"clear-links", {"[engines]\nlinks = \"clear\"\n", 5}}};
 
 TEST(ConfigPolicy, EachRowByItsKeyInEachProfile) {
   for (const auto& o : policy::table()) {

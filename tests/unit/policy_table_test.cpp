@@ -32,7 +32,8 @@ const names strict_refuses = {"preemption",         "batch-variant-kernels",
                               "exact-metrics",      "full-traces",
                               "content-logging",    "stored-responses",
                               "plain-api",          "request-labels",
-                              "runtime-plugins",    "remote-control"};
+                              "clear-links",        "runtime-plugins",
+                              "remote-control"};
 // What a client may hold the key of, or declare.
 const names session_takes_more = {"session-capsule", "two-candidates"};
 // What this build has; nothing else may be taken by any profile.
@@ -43,7 +44,7 @@ const names built = {
     "weight-quantization", "fused-kernels"};
 const names built_for_the_lab = {"prefix-cache",   "plain-streaming", "server-placement",
                                  "two-candidates", "exact-metrics",   "full-traces",
-                                 "plain-api",      "request-labels"};
+                                 "plain-api",      "request-labels",  "clear-links"};
 
 names refused_by(std::span<const optimization> rows, Profile p) {
   names found;
