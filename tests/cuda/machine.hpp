@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <source_location>
 #include <string>
@@ -33,8 +34,12 @@ class machine {
   /// The bodies that ran, each to its end.
   const std::set<std::type_index>& ran() const { return ran_; }
 
+  /// Runs it, or puts it behind what `defer` was given.
   template <class Body>
   device_error launch(const Body& body);
+  using calls = std::vector<std::function<device_error()>>;
+  /// Where launches go instead of being run; null: nowhere.
+  void defer(calls* later) { later_ = later; }
 
   struct place {
     uint32_t x, y, thread;
@@ -94,6 +99,8 @@ class machine {
     bool written = false, read_by_many = false;
   };
 
+  template <class Body>
+  device_error run(const Body& body);
   bool run_block(uint32_t threads, uint32_t shared_words, std::function<void(uint32_t)> job);
   bool run_turns(const std::vector<uint32_t>& turns);
   bool release(uint32_t threads);
@@ -111,6 +118,7 @@ class machine {
   std::string fault_;
   std::set<std::type_index> ran_;
   fibers fibers_;
+  calls* later_ = nullptr;
   std::vector<thread_state> threads_;
   std::vector<shared_word> shared_;
   uint32_t epoch_ = 0;
@@ -126,6 +134,14 @@ device_error machine::launch(const Body& body) {
   if (shape.shared_words * sizeof(float) > shared_bytes_max || shape.y > 65535)
     return invalid_value;
   static_assert(Body::threads <= 1024);
+  if (later_ == nullptr) return run(body);
+  later_->push_back([this, body] { return run(body); });
+  return 0;
+}
+
+template <class Body>
+device_error machine::run(const Body& body) {
+  device::launch_shape shape = body.shape();
   for (uint32_t at : turns_of(shape.x * shape.y)) {
     bool ran = run_block(Body::threads, shape.shared_words, [&](uint32_t thread) {
       block b(*this, {at % shape.x, at / shape.x, thread});

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "parallel/accelerator.hpp"
+#include "runtime/base/result.hpp"
+
+namespace lethe {
+
+/// A GPU of this host, by CUDA's number, with a stream of its own. Used by one thread at a time,
+/// any.
+result<std::unique_ptr<accelerator>> open_cuda(int device);
+
+}  // namespace lethe

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "parallel/accelerator.hpp"
+#include "parallel/shard.hpp"
+
+namespace lethe {
+
+/// What a step is told, laid out the same in pinned memory and on the device.
+struct device_inputs {
+  uint32_t* ids;         // [tokens]
+  token_run* runs;       // decodes first, then the longer ones
+  token_run* last_runs;  // the same of the queries that become logits
+  float *cosines, *sines;
+  uint32_t* pages;  // the plan's tables; last, for they are the plan's, not the request's
+};
+
+/// The activations of a step on a device, [rows][columns], rows back to back.
+struct device_buffers {
+  float* x[2];  // the residual stream; of all tokens, of those that become logits
+  float *normed, *q, *k, *v, *attended, *gate, *up, *joined;
+  int8_t* quants;
+  float* scales;
+  int16_t* sums;
+  float* logits;
+  float* scores;  // of decodes
+};
+
+/// How much room a shard's steps take.
+struct device_room {
+  size_t tokens, logit_rows;
+  size_t hidden, q, kv, ffn, vocab, pairs;
+  size_t table_pages;   // of one sequence at most
+  uint32_t tiles;       // that the longest context has
+  size_t score_floats;  // of decodes whose scores are computed at once
+
+  static device_room of(const model_shape& shape, const shard_config& config);
+  size_t pages() const { return tokens * table_pages; }
+
+  size_t inputs_bytes() const;
+  size_t buffers_bytes() const;
+  device_inputs inputs_at(std::byte* at) const;
+  device_buffers buffers_at(std::byte* at) const;
+};
+
+}  // namespace lethe

@@ -1,0 +1,271 @@
+#include "parallel/device_shard.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "parallel/decode_graphs.hpp"
+#include "parallel/device_weights.hpp"
+#include "parallel/plan_check.hpp"
+#include "runtime/base/wipe.hpp"
+
+namespace lethe {
+
+struct device_shard::parts {
+  parts(accelerator& device, const cuda_row& kernels, const shard_config& c,
+        std::unique_ptr<device_weights> w);
+
+  bool has_memory() const;
+  void use_memory();
+  result<void> check_tables(const step_plan& plan) const;
+  device_error clean(const step_plan& plan);
+  void wipe_page(uint32_t id);
+  void wipe_scratch();
+  step_form tell(const step_plan& plan, const step_data& data);
+  void tell_runs(const step_plan& plan, bool last, run_counts& counts);
+  void tell_angles(const plan_entry& e);
+  device_error send(uint32_t rows, uint32_t runs, uint32_t pages);
+  device_error compute(const step_form& form, uint32_t places);
+  device_error answer(const step_plan& plan, const step_data& data);
+  void note(device_error e) {
+    if (error == 0) error = e;
+  }
+
+  accelerator& on;
+  const cuda_row& row;
+  const shard_config config;
+  const std::unique_ptr<device_weights> weights;
+  const model_shape& shape;
+  const kv_layout layout;
+  const device_room room;
+  const std::vector<double> frequencies;
+  const double magnitude;
+  const device_memory pages, activations, inputs, pinned_inputs, pinned_logits;
+
+  std::unique_ptr<device_stage> stage;
+  decode_graphs graphs;
+  device_inputs there{}, here{};
+  device_buffers buffers{};
+  std::vector<uint8_t> touched;  // pages
+  std::vector<kept_rows> kept;
+  device_error error = 0;
+};
+
+namespace {
+
+result<void> failed(const char* what, device_error e) {
+  return fail("shard: {} failed on the device: CUDA error {}", what, e);
+}
+
+}  // namespace
+
+device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const shard_config& c,
+                           std::unique_ptr<device_weights> w)
+    : on(device),
+      row(kernels),
+      config(c),
+      weights(std::move(w)),
+      shape(weights->get().shape),
+      layout{shape.layers, shape.kv_heads, shape.head_dim, c.page_tokens, c.kv},
+      room(device_room::of(shape, c)),
+      frequencies(rope_frequencies(shape.rope)),
+      magnitude(rope_magnitude(shape.rope)),
+      pages(on, memory_kind::device, c.pages * layout.page_bytes()),
+      activations(on, memory_kind::device, room.buffers_bytes()),
+      inputs(on, memory_kind::device, room.inputs_bytes()),
+      pinned_inputs(on, memory_kind::pinned, room.inputs_bytes()),
+      pinned_logits(on, memory_kind::pinned, room.logit_rows * room.vocab * sizeof(float)),
+      graphs(on),
+      touched(c.pages) {
+  kept.reserve(config.step_tokens);
+}
+
+bool device_shard::parts::has_memory() const {
+  return pages.data() && activations.data() && inputs.data() && pinned_inputs.data() &&
+         pinned_logits.data();
+}
+
+/// Wipes all of it: what an earlier process left there is not ours to compute with.
+void device_shard::parts::use_memory() {
+  there = room.inputs_at(inputs.data());
+  here = room.inputs_at(pinned_inputs.data());
+  buffers = room.buffers_at(activations.data());
+  std::memset(pinned_inputs.data(), 0, pinned_inputs.size());
+  stage = std::make_unique<device_stage>(on, row, weights->get(), room, there, buffers, layout,
+                                         pages.data());
+  note(row.wipe(pages.data(), pages.size(), on.stream()));
+  wipe_scratch();
+}
+
+result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const cuda_row& row,
+                                                         const model_weights& weights,
+                                                         const shard_config& config, bool graphs) {
+  check(config.part.tensor_size == 1 && config.part.stages == 1);
+  check(config.page_tokens > 0 && config.pages > 0 && config.step_tokens > 0);
+  check(config.step_tokens < 65536);  // rows are blocks along a grid's y
+  auto uploaded = device_weights::upload(on, weights);
+  if (!uploaded) return uploaded.why();
+  auto p = std::make_unique<parts>(on, row, config, *std::move(uploaded));
+  if (!p->has_memory())
+    return fail(
+        "shard: no room on the device for {} pages of {} bytes and {} tokens a step; lower "
+        "pages or step tokens",
+        config.pages, p->layout.page_bytes(), config.step_tokens);
+  p->use_memory();
+  if (graphs) p->note(p->graphs.make(*p->stage, uint32_t(p->room.logit_rows), p->room.tiles));
+  p->note(on.finish());
+  if (p->error != 0) return failed("the start", p->error).why();
+  return std::unique_ptr<device_shard>(new device_shard(std::move(p)));
+}
+
+device_shard::device_shard(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
+
+device_shard::~device_shard() {
+  for (uint32_t id = 0; id < parts_->config.pages; ++id) parts_->wipe_page(id);
+  parts_->wipe_scratch();
+  parts_->on.finish();
+}
+
+result<void> device_shard::execute(const step_plan& plan, const step_data& data) {
+  parts& p = *parts_;
+  if (auto fits = check_plan(plan, data, p.config, uint32_t(p.room.vocab)); !fits) return fits;
+  if (auto fits = p.check_tables(plan); !fits) return fits;
+  p.error = 0;
+  p.note(p.clean(plan));
+  if (plan.tokens != 0) {
+    step_form form = p.tell(plan, data);
+    bool decodes = form.runs.longer == 0 && form.logit_rows == form.tokens;
+    uint32_t places = decodes ? p.graphs.places_for(form.tokens) : 0;
+    uint32_t rows = std::max(places, form.tokens);
+    p.note(p.send(rows, std::max(places, form.runs.all()), uint32_t(plan.pages.size())));
+    p.note(p.compute(form, places));
+  }
+  p.note(p.answer(plan, data));
+  return p.error == 0 ? result<void>() : failed("a step", p.error);
+}
+
+/// The device's room for tables is bounded; the planner's tables of sequences are, too.
+result<void> device_shard::parts::check_tables(const step_plan& plan) const {
+  for (const plan_entry& e : plan.entries)
+    if (e.page_count > room.table_pages)
+      return fail("step {}: a page table of {} pages; the shard takes {}", plan.id, e.page_count,
+                  room.table_pages);
+  if (plan.pages.size() > room.pages())
+    return fail("step {}: page tables of {} pages; the shard takes {}", plan.id, plan.pages.size(),
+                room.pages());
+  return {};
+}
+
+/// Wipes, then copies; afterwards pages that the step writes to are known.
+device_error device_shard::parts::clean(const step_plan& plan) {
+  for (uint32_t id : plan.wipes) wipe_page(id);
+  if (plan.wipe_scratch) wipe_scratch();
+  for (const page_copy& c : plan.copies) {
+    touched[c.to] = 1;
+    size_t bytes = size_t{c.tokens} * kv_row_bytes(layout.type, layout.head_dim);
+    note(on.copy_stretches(pages.data() + c.to * layout.page_bytes(),
+                           pages.data() + c.from * layout.page_bytes(), layout.half_bytes(), bytes,
+                           size_t{layout.layers} * layout.kv_heads * 2));
+  }
+  for (const plan_entry& e : plan.entries)
+    for (uint32_t at = e.position / config.page_tokens;
+         at <= (e.position + e.tokens - 1) / config.page_tokens; ++at)
+      touched[plan.pages[e.first_page + at]] = 1;
+  return error;
+}
+
+void device_shard::parts::wipe_page(uint32_t id) {
+  size_t bytes = layout.page_bytes();
+  if (touched[id]) note(row.wipe(pages.data() + id * bytes, bytes, on.stream()));
+  touched[id] = 0;
+}
+
+void device_shard::parts::wipe_scratch() {
+  note(row.wipe(activations.data(), activations.size(), on.stream()));
+  note(row.wipe(inputs.data(), inputs.size(), on.stream()));
+}
+
+/// Puts what the device is to know of a step into pinned memory.
+step_form device_shard::parts::tell(const step_plan& plan, const step_data& data) {
+  step_form form{.tokens = plan.tokens, .logit_rows = plan.logit_rows};
+  std::copy_n(data.token_ids, plan.tokens, here.ids);
+  std::ranges::copy(plan.pages, here.pages);
+  tell_runs(plan, false, form.runs);
+  tell_runs(plan, true, form.last);
+  kept.clear();
+  for (const plan_entry& e : plan.entries) {
+    tell_angles(e);
+    if (e.logit_rows != 0 && plan.logit_rows != plan.tokens)
+      kept.push_back({e.first_token + e.tokens - e.logit_rows, e.first_logit_row, e.logit_rows});
+  }
+  form.kept = kept;
+  return form;
+}
+
+/// All queries of a step, or those that become logits.
+void device_shard::parts::tell_runs(const step_plan& plan, bool last, run_counts& counts) {
+  token_run* to = last ? here.last_runs : here.runs;
+  for (bool longer : {false, true})
+    for (const plan_entry& e : plan.entries) {
+      uint32_t tokens = last ? e.logit_rows : e.tokens, before = e.tokens - tokens;
+      if (tokens == 0 || (tokens > 1) != longer) continue;
+      uint32_t row = e.first_token + before;
+      *to++ = {row, last ? e.first_logit_row : row, e.position + before, tokens, e.first_page};
+      ++(longer ? counts.longer : counts.decodes);
+      counts.longest = std::max(counts.longest, tokens);
+      if (!longer) counts.tiles = std::max(counts.tiles, attention_tiles(e.position + before, 0));
+    }
+}
+
+/// Cosines and sines of an entry's tokens, for all layers and heads.
+void device_shard::parts::tell_angles(const plan_entry& e) {
+  for (size_t i = 0; i < e.tokens; ++i)
+    for (size_t pair = 0; pair < room.pairs; ++pair) {
+      size_t at = (e.first_token + i) * room.pairs + pair;
+      double angle = double(e.position + i) * frequencies[pair];
+      here.cosines[at] = float(std::cos(angle) * magnitude);
+      here.sines[at] = float(std::sin(angle) * magnitude);
+    }
+}
+
+/// The places of a graph that are left over hold zeros in pinned memory: runs of no tokens.
+device_error device_shard::parts::send(uint32_t rows, uint32_t runs, uint32_t tables) {
+  note(on.copy(there.ids, here.ids, rows * sizeof(uint32_t)));
+  note(on.copy(there.runs, here.runs, runs * sizeof(token_run)));
+  note(on.copy(there.last_runs, here.last_runs, runs * sizeof(token_run)));
+  size_t angles = rows * room.pairs * sizeof(float);
+  if (angles != 0) {
+    note(on.copy(there.cosines, here.cosines, angles));
+    note(on.copy(there.sines, here.sines, angles));
+  }
+  note(on.copy(there.pages, here.pages, tables * sizeof(uint32_t)));
+  return error;
+}
+
+device_error device_shard::parts::compute(const step_form& form, uint32_t places) {
+  return places != 0 ? graphs.queue(places, form.runs.tiles) : stage->queue(form);
+}
+
+/// The step's only wait. Nothing of the step stays in pinned memory.
+device_error device_shard::parts::answer(const step_plan& plan, const step_data& data) {
+  size_t bytes = plan.logit_rows * room.vocab * sizeof(float);
+  if (bytes != 0) note(on.copy(pinned_logits.data(), buffers.logits, bytes));
+  note(on.finish());
+  if (bytes != 0) std::memcpy(data.logits, pinned_logits.data(), bytes);
+  wipe(pinned_logits.data(), bytes);
+  if (plan.tokens == 0) return error;
+  size_t told = size_t(reinterpret_cast<std::byte*>(here.pages) - pinned_inputs.data());
+  wipe(pinned_inputs.data(), told + plan.pages.size() * sizeof(uint32_t));
+  return error;
+}
+
+std::span<std::byte> device_shard::pool() const {
+  return {parts_->pages.data(), parts_->pages.size()};
+}
+std::span<std::byte> device_shard::scratch() const {
+  return {parts_->activations.data(), parts_->activations.size()};
+}
+size_t device_shard::page_bytes() const { return parts_->layout.page_bytes(); }
+uint32_t device_shard::graphs() const { return parts_->graphs.count(); }
+
+}  // namespace lethe

@@ -1,0 +1,175 @@
+#include "parallel/device_stage.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lethe {
+namespace {
+
+/// Tiles that a window can lie in.
+uint32_t tiles_of(uint32_t window, uint32_t most) {
+  return window == 0 ? most
+                     : std::min(most, (window - 1 + attention_tile - 1) / attention_tile + 1);
+}
+
+}  // namespace
+
+device_stage::device_stage(accelerator& on, const cuda_row& row, const model_weights& weights,
+                           const device_room& room, const device_inputs& in,
+                           const device_buffers& b, const kv_layout& layout, std::byte* pool)
+    : on_(on),
+      row_(row),
+      stream_(on.stream()),
+      weights_(weights),
+      shape_(weights.shape),
+      room_(room),
+      in_(in),
+      b_(b),
+      layout_(layout),
+      pool_(pool) {}
+
+device_error device_stage::queue(const step_form& form) {
+  error_ = 0;
+  rows_ = form.tokens;
+  x_ = b_.x[0];
+  note(row_.rows_to_float(weights_.embed, in_.ids, rows_, x_, shape_.hidden, stream_));
+  for (uint32_t layer = 0; layer < shape_.layers; ++layer) {
+    attention(layer, form);
+    if (rows_ == 0) return error_;
+    feed_forward(weights_.layers[layer].mlp);
+  }
+  head();
+  return error_;
+}
+
+void device_stage::attention(uint32_t layer, const step_form& form) {
+  const attention_weights& l = weights_.layers[layer].attention;
+  norm(l.norm, !is_float(l.q.type) || !is_float(l.k.type) || !is_float(l.v.type));
+  project(l);
+  place(layer, form);
+  // Behind the last layer's keys and values only rows that become logits matter.
+  bool final = layer + 1 == shape_.layers;
+  if (final) narrow(form);
+  if (rows_ == 0) return;
+  attend(layer, final ? in_.last_runs : in_.runs, final ? form.last : form.runs);
+  if (!is_float(l.o.type)) quantize(b_.attended, l.o.cols);
+  multiply(l.o, l.o_bias, b_.attended, b_.joined);
+  add_joined();
+}
+
+void device_stage::project(const attention_weights& l) {
+  multiply(l.q, l.q_bias, b_.normed, b_.q);
+  multiply(l.k, l.k_bias, b_.normed, b_.k);
+  multiply(l.v, l.v_bias, b_.normed, b_.v);
+}
+
+/// Norms and turns queries and keys; keys and values go to their pages.
+void device_stage::place(uint32_t layer, const step_form& form) {
+  const attention_weights& l = weights_.layers[layer].attention;
+  uint32_t d = shape_.head_dim, rotary = shape_.rope.rotary;
+  struct side {
+    float* rows;
+    uint32_t heads;
+    const float* gain;
+  };
+  for (side s : {side{b_.q, shape_.heads, l.q_norm}, side{b_.k, shape_.kv_heads, l.k_norm}}) {
+    if (s.gain)
+      note(row_.rms_norm(s.rows, d, s.gain, s.rows, d, rows_ * s.heads, d, shape_.norm_eps,
+                         stream_));
+    if (rotary != 0)
+      note(row_.rope(s.rows, size_t{s.heads} * d, rows_, s.heads, d, rotary, in_.cosines, in_.sines,
+                     stream_));
+  }
+  note(row_.kv_store(kv_of(layer), in_.runs, form.runs.all(), form.runs.longest, shape_.kv_heads,
+                     b_.k, b_.v, room_.kv, stream_));
+}
+
+/// Decodes in turns of as many as there is room for scores, then the longer runs.
+void device_stage::attend(uint32_t layer, const token_run* runs, const run_counts& counts) {
+  uint32_t window = layer < shape_.window.size() ? shape_.window[layer] : 0;
+  device_attention a{.kv = kv_of(layer),
+                     .runs = runs,
+                     .run_count = 0,
+                     .tokens_max = 1,
+                     .q = b_.q,
+                     .q_stride = room_.q,
+                     .out = b_.attended,
+                     .out_stride = room_.q,
+                     .heads = shape_.heads,
+                     .kv_heads = shape_.kv_heads,
+                     .first_head = 0,
+                     .group = shape_.heads / shape_.kv_heads,
+                     .window = window,
+                     .scale = 1.0f / std::sqrt(float(shape_.head_dim)),
+                     .tiles_max = tiles_of(window, counts.tiles),
+                     .scratch = b_.scores};
+  for (uint32_t done = 0; done < counts.decodes; done += a.run_count) {
+    size_t fit = room_.score_floats / decode_scratch_floats(1, a.heads, a.tiles_max);
+    a.runs = runs + done;
+    a.run_count = uint32_t(std::min<size_t>(fit, counts.decodes - done));
+    note(row_.attend(a, stream_));
+  }
+  if (counts.longer == 0) return;
+  a.runs = runs + counts.decodes;
+  a.run_count = counts.longer;
+  a.tokens_max = counts.longest;
+  note(row_.attend(a, stream_));
+}
+
+/// The residual rows that become logits, in the order of the logits, in the second buffer.
+void device_stage::narrow(const step_form& form) {
+  if (form.kept.empty() && form.logit_rows == form.tokens) return;
+  size_t row_bytes = room_.hidden * sizeof(float);
+  for (const kept_rows& k : form.kept)
+    note(on_.copy(b_.x[1] + k.to * room_.hidden, x_ + k.from * room_.hidden, k.count * row_bytes));
+  rows_ = form.logit_rows;
+  x_ = b_.x[1];
+}
+
+void device_stage::feed_forward(const mlp_weights& l) {
+  norm(l.norm, !is_float(l.gate.type) || !is_float(l.up.type));
+  multiply(l.gate, l.gate_bias, b_.normed, b_.gate);
+  multiply(l.up, l.up_bias, b_.normed, b_.up);
+  note(row_.silu_multiply(b_.gate, b_.up, b_.gate, rows_ * room_.ffn, stream_));
+  if (!is_float(l.down.type)) quantize(b_.gate, l.down.cols);
+  multiply(l.down, l.down_bias, b_.gate, b_.joined);
+  add_joined();
+}
+
+void device_stage::head() {
+  norm(weights_.norm, !is_float(weights_.head.type));
+  multiply(weights_.head, nullptr, b_.normed, b_.logits);
+}
+
+/// And quantized, where a weight wants it so.
+void device_stage::norm(const float* gain, bool quantized) {
+  note(row_.rms_norm(x_, room_.hidden, gain, b_.normed, room_.hidden, rows_, shape_.hidden,
+                     shape_.norm_eps, stream_));
+  if (quantized) quantize(b_.normed, shape_.hidden);
+}
+
+void device_stage::quantize(const float* x, uint32_t cols) {
+  note(row_.quantize(x, cols, rows_, cols, b_.quants, b_.scales, b_.sums, stream_));
+}
+
+void device_stage::multiply(const matrix& m, const float* bias, const float* x, float* y) {
+  activations in{rows_, x, m.cols, {b_.quants, b_.scales, b_.sums}};
+  note(row_.matmul(m, {0, m.rows, 0, segments}, in, y, m.rows, stream_));
+  if (bias) note(row_.add_bias(bias, y, m.rows, rows_, m.rows, stream_));
+}
+
+device_kv device_stage::kv_of(uint32_t layer) const {
+  size_t half = layout_.half_bytes();
+  size_t key = size_t{layer} * layout_.kv_heads * 2 * half;
+  return {.pool = pool_,
+          .page_bytes = layout_.page_bytes(),
+          .key_offset = key,
+          .value_offset = key + half,
+          .head_bytes = 2 * half,
+          .pages = in_.pages,
+          .page_tokens = layout_.page_tokens,
+          .type = layout_.type,
+          .head_dim = layout_.head_dim};
+}
+
+}  // namespace lethe

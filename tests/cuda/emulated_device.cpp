@@ -1,0 +1,107 @@
+#include "tests/cuda/emulated_device.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/cuda/guarded.hpp"
+
+namespace lethe::emulated {
+namespace {
+
+size_t whole(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+}  // namespace
+
+device::~device() {
+  if (!blocks_.empty() || !graphs_.empty()) std::abort();
+}
+
+std::byte* device::allocate(memory_kind, size_t bytes) {
+  if (empty_) return nullptr;
+  ++counts_.allocations;
+  auto* at = static_cast<std::byte*>(take(whole(bytes)));
+  std::fill_n(at, bytes, std::byte{0xff});
+  blocks_[at] = bytes;
+  return at;
+}
+
+void device::free(memory_kind, std::byte* at, size_t bytes) {
+  if (!queued_.empty() || blocks_.at(at) != bytes) std::abort();
+  bool zero = std::all_of(at, at + bytes, [](std::byte b) { return b == std::byte{0}; });
+  if (!zero) left_full_.push_back(bytes);
+  blocks_.erase(at);
+  give(at, whole(bytes));
+}
+
+bool device::knows(const void* at, size_t bytes) const {
+  auto* begin = static_cast<const std::byte*>(at);
+  auto after = blocks_.upper_bound(begin);
+  if (after == blocks_.begin()) return false;
+  --after;
+  return begin + bytes <= after->first + after->second;
+}
+
+device_error device::put(std::function<device_error()> call) {
+  (recorded_ ? *recorded_ : queued_).push_back(std::move(call));
+  return 0;
+}
+
+device_error device::copy(void* to, const void* from, size_t bytes) {
+  return copy_stretches(to, from, bytes, bytes, 1);
+}
+
+device_error device::copy_stretches(void* to, const void* from, size_t pitch, size_t bytes,
+                                    size_t count) {
+  size_t all = pitch * (count - 1) + bytes;
+  if (count == 0 || bytes > pitch || !knows(to, all) || !knows(from, all)) return invalid_value;
+  return put([=] {
+    for (size_t i = 0; i < count; ++i)
+      emulated::copy(static_cast<std::byte*>(to) + i * pitch,
+                     static_cast<const std::byte*>(from) + i * pitch, bytes);
+    return 0;
+  });
+}
+
+device_error device::begin_graph() {
+  if (recorded_) return invalid_value;
+  recorded_ = std::make_unique<calls>();
+  machine_.defer(recorded_.get());
+  return 0;
+}
+
+device_error device::end_graph(device_graph& made) {
+  if (!recorded_) return invalid_value;
+  made = reinterpret_cast<device_graph>(recorded_.get());
+  graphs_[made] = std::move(recorded_);
+  machine_.defer(&queued_);
+  return 0;
+}
+
+device_error device::queue(device_graph graph) {
+  auto known = graphs_.find(graph);
+  if (known == graphs_.end()) return invalid_value;
+  return put([this, all = known->second.get()] {
+    ++counts_.graphs_run;
+    for (const auto& call : *all)
+      if (device_error e = call()) return e;
+    return 0;
+  });
+}
+
+void device::free(device_graph graph) {
+  if (!queued_.empty()) std::abort();
+  graphs_.erase(graph);
+}
+
+device_error device::finish() {
+  if (recorded_) return invalid_value;
+  ++counts_.waits;
+  calls now = std::move(queued_);
+  queued_.clear();
+  for (const auto& call : now)
+    if (device_error e = call()) return e;
+  return 0;
+}
+
+}  // namespace lethe::emulated

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "parallel/accelerator.hpp"
+#include "tests/cuda/machine.hpp"
+
+namespace lethe::emulated {
+
+/// A device that is this machine. What is queued runs when its owner waits, so that reading too
+/// early, or changing what is still to be copied, is seen. Its memory is full of NaN at first and
+/// ends at pages that nobody may touch.
+class device final : public accelerator {
+ public:
+  explicit device(order o = order::forwards) : machine_(o) { machine_.defer(&queued_); }
+  ~device() override;
+
+  std::byte* allocate(memory_kind kind, size_t bytes) override;
+  void free(memory_kind kind, std::byte* at, size_t bytes) override;
+  device_stream stream() override { return machine_.stream(); }
+  device_error copy(void* to, const void* from, size_t bytes) override;
+  device_error copy_stretches(void* to, const void* from, size_t pitch, size_t bytes,
+                              size_t count) override;
+  device_error begin_graph() override;
+  device_error end_graph(device_graph& made) override;
+  device_error queue(device_graph graph) override;
+  void free(device_graph graph) override;
+  device_error finish() override;
+
+  struct counts {
+    uint32_t allocations = 0, graphs_run = 0, waits = 0;
+  };
+  const counts& counted() const { return counts_; }
+  const std::string& fault() const { return machine_.fault(); }
+  /// Bytes of the blocks that were given back with something in them.
+  const std::vector<size_t>& left_full() const { return left_full_; }
+  /// No memory from here on.
+  void run_out() { empty_ = true; }
+
+ private:
+  using calls = machine::calls;
+  bool knows(const void* at, size_t bytes) const;
+  device_error put(std::function<device_error()> call);
+
+  machine machine_;
+  calls queued_;
+  std::unique_ptr<calls> recorded_;
+  std::map<device_graph, std::unique_ptr<calls>> graphs_;
+  std::map<const std::byte*, size_t> blocks_;
+  std::vector<size_t> left_full_;
+  counts counts_;
+  bool empty_ = false;
+};
+
+}  // namespace lethe::emulated

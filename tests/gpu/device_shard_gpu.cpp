@@ -1,0 +1,56 @@
+#include <cstdio>
+
+#include "parallel/cuda/cuda_accelerator.hpp"
+#include "tests/unit/parallel_device_run.hpp"
+#include "tests/unit/parallel_random_model.hpp"
+
+// A model's steps on a GPU, with graphs and without, against the CPU's shard.
+
+namespace lethe::testing {
+namespace {
+
+model_shape shape_of_all() {
+  model_shape s = small_shape(3, 96);
+  s.qkv_bias = s.o_bias = s.mlp_bias = s.qk_norm = s.tied = true;
+  s.window = {0, 5, 70};
+  return s;
+}
+
+bool same_bits(accelerator& gpu, random_model::types types, kv_type kv, bool graphs) {
+  random_model m(shape_of_all(), types);
+  std::vector<prompt> prompts{random_prompt(139, 53, 1), random_prompt(1, 53, 2),
+                              random_prompt(18, 53, 3)};
+  manner how{.page_tokens = 8, .chunk = 37, .kv = kv};
+  auto want = run(m.weights, prompts, {.kv = kv});
+  auto shard =
+      device_shard::make(gpu, cuda, m.weights, shard_config_for(m.weights, prompts, how), graphs);
+  if (!shard) throw std::runtime_error(shard.why().text);
+  return run_on_device(**shard, 53, plan_mixed(prompts, how, 9), prompts.size()) == want;
+}
+
+int run_all(accelerator& gpu) {
+  constexpr dtype f32 = dtype::f32, bf16 = dtype::bf16, q8 = dtype::q8_0;
+  int failed = 0;
+  for (auto types : {random_model::types{f32, f32, f32}, {bf16, q8, bf16}, {q8, q8, q8}})
+    for (kv_type kv : {kv_type::f32, kv_type::bf16, kv_type::int8})
+      for (bool graphs : {false, true}) {
+        bool same = same_bits(gpu, types, kv, graphs);
+        std::printf("%s %s %s, keys and values %d, graphs %d: %s\n", name_of(types.attention),
+                    name_of(types.mlp), name_of(types.vocabulary), int(kv), graphs,
+                    same ? "ok" : "other bits than the CPU's");
+        failed += !same;
+      }
+  return failed != 0;
+}
+
+}  // namespace
+}  // namespace lethe::testing
+
+int main() {
+  auto gpu = lethe::open_cuda(0);
+  if (!gpu) {
+    std::printf("skipped: %s\n", gpu.why().text.c_str());
+    return 77;
+  }
+  return lethe::testing::run_all(**gpu);
+}
