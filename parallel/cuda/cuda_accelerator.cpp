@@ -7,14 +7,10 @@ namespace {
 
 class cuda_accelerator final : public accelerator {
  public:
-  cuda_accelerator(int device, cudaStream_t stream) : device_(device), stream_(stream) {}
-  ~cuda_accelerator() override {
-    use();
-    cudaStreamDestroy(stream_);
-  }
+  explicit cuda_accelerator(cudaStream_t stream) : stream_(stream) {}
+  ~cuda_accelerator() override { cudaStreamDestroy(stream_); }
 
   std::byte* allocate(memory_kind kind, size_t bytes) override {
-    use();
     void* at = nullptr;
     cudaError_t error = kind == memory_kind::device
                             ? cudaMalloc(&at, bytes)
@@ -24,7 +20,6 @@ class cuda_accelerator final : public accelerator {
     return nullptr;
   }
   void free(memory_kind kind, std::byte* at, size_t) override {
-    use();
     kind == memory_kind::device ? cudaFree(at) : cudaFreeHost(at);
   }
 
@@ -54,9 +49,6 @@ class cuda_accelerator final : public accelerator {
   device_error finish() override { return cudaStreamSynchronize(stream_); }
 
  private:
-  void use() { cudaSetDevice(device_); }
-
-  const int device_;
   const cudaStream_t stream_;
 };
 
@@ -68,7 +60,7 @@ result<std::unique_ptr<accelerator>> open_cuda(int device) {
   if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   if (error != cudaSuccess)
     return fail("shard: GPU {} cannot be used: {}", device, cudaGetErrorString(error));
-  return std::unique_ptr<accelerator>(new cuda_accelerator(device, stream));
+  return std::unique_ptr<accelerator>(new cuda_accelerator(stream));
 }
 
 }  // namespace lethe

@@ -7,8 +7,8 @@
 
 namespace lethe {
 
-/// A GPU of this host, by CUDA's number, with a stream of its own. Used by one thread at a time,
-/// any.
+/// A GPU of this host, by CUDA's number, with a stream of its own. Used by the thread that opened
+/// it, which uses no other GPU: CUDA's current device is a thread's.
 result<std::unique_ptr<accelerator>> open_cuda(int device);
 
 }  // namespace lethe

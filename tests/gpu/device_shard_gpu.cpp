@@ -1,3 +1,5 @@
+#include <cuda_runtime_api.h>
+
 #include <cstdio>
 
 #include "parallel/cuda/cuda_accelerator.hpp"
@@ -47,10 +49,15 @@ int run_all(accelerator& gpu) {
 }  // namespace lethe::testing
 
 int main() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::printf("skipped: no GPU\n");
+    return 77;
+  }
   auto gpu = lethe::open_cuda(0);
   if (!gpu) {
-    std::printf("skipped: %s\n", gpu.why().text.c_str());
-    return 77;
+    std::printf("FAILED: %s\n", gpu.why().text.c_str());
+    return 1;
   }
   return lethe::testing::run_all(**gpu);
 }

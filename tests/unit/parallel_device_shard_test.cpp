@@ -87,8 +87,10 @@ TEST(DeviceShard, GivesTheCpusBitsInMixedTypes) {
   expect_the_cpus_bits(s, {dtype::q8_0, dtype::bf16, dtype::bf16}, {.chunk = 70});
 }
 TEST(DeviceShard, GivesTheCpusBitsWithSmallerKeysAndValues) {
+  random_model m(rich_shape(), {});
   for (kv_type kv : {kv_type::bf16, kv_type::int8})
-    expect_the_cpus_bits(rich_shape(), {}, {.chunk = 64, .kv = kv});
+    expect_the_cpus_bits(m.weights, {random_prompt(33, 53, 1), random_prompt(9, 53, 2)},
+                         {.chunk = 20, .kv = kv});
 }
 
 TEST(DeviceShard, GivesTheSameBitsInAnyOrderOfThreads) {
