@@ -5,10 +5,6 @@
 namespace lethe {
 namespace {
 
-// Decodes take turns with this room for scores: 4096 tiles are 64 requests of 4096 tokens, and
-// 32 MiB where a model has 32 heads.
-constexpr size_t score_tiles = 4096;
-
 /// Hands out a block's memory from its begin; with none it counts.
 class carving {
  public:
@@ -59,7 +55,8 @@ size_t carve(const device_room& r, std::byte* at, device_buffers& to) {
 
 }  // namespace
 
-device_room device_room::of(const model_shape& shape, const shard_config& config) {
+device_room device_room::of(const model_shape& shape, const shard_config& config,
+                            size_t score_tiles) {
   device_room r{};
   r.tokens = config.step_tokens;
   r.logit_rows = std::min(config.logit_rows, config.step_tokens);

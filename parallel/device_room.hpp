@@ -33,7 +33,8 @@ struct device_room {
   uint32_t tiles;       // that the longest context has
   size_t score_floats;  // of decodes whose scores are computed at once
 
-  static device_room of(const model_shape& shape, const shard_config& config);
+  /// `score_tiles`: whose scores there is room for at once, in all heads.
+  static device_room of(const model_shape& shape, const shard_config& config, size_t score_tiles);
   size_t pages() const { return tokens * table_pages; }
 
   size_t inputs_bytes() const;

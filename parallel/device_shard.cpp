@@ -12,7 +12,7 @@
 namespace lethe {
 
 struct device_shard::parts {
-  parts(accelerator& device, const cuda_row& kernels, const shard_config& c,
+  parts(accelerator& device, const cuda_row& kernels, const device_config& c,
         std::unique_ptr<device_weights> w);
 
   bool has_memory() const;
@@ -59,24 +59,24 @@ result<void> failed(const char* what, device_error e) {
 
 }  // namespace
 
-device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const shard_config& c,
+device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const device_config& c,
                            std::unique_ptr<device_weights> w)
     : on(device),
       row(kernels),
-      config(c),
+      config(c.shard),
       weights(std::move(w)),
       shape(weights->get().shape),
-      layout{shape.layers, shape.kv_heads, shape.head_dim, c.page_tokens, c.kv},
-      room(device_room::of(shape, c)),
+      layout{shape.layers, shape.kv_heads, shape.head_dim, config.page_tokens, config.kv},
+      room(device_room::of(shape, config, c.score_tiles)),
       frequencies(rope_frequencies(shape.rope)),
       magnitude(rope_magnitude(shape.rope)),
-      pages(on, memory_kind::device, c.pages * layout.page_bytes()),
+      pages(on, memory_kind::device, config.pages * layout.page_bytes()),
       activations(on, memory_kind::device, room.buffers_bytes()),
       inputs(on, memory_kind::device, room.inputs_bytes()),
       pinned_inputs(on, memory_kind::pinned, room.inputs_bytes()),
       pinned_logits(on, memory_kind::pinned, room.logit_rows * room.vocab * sizeof(float)),
       graphs(on),
-      touched(c.pages) {
+      touched(config.pages) {
   kept.reserve(config.step_tokens);
 }
 
@@ -99,20 +99,21 @@ void device_shard::parts::use_memory() {
 
 result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const cuda_row& row,
                                                          const model_weights& weights,
-                                                         const shard_config& config, bool graphs) {
+                                                         const device_config& with) {
+  const shard_config& config = with.shard;
   check(config.part.tensor_size == 1 && config.part.stages == 1);
   check(config.page_tokens > 0 && config.pages > 0 && config.step_tokens > 0);
   check(config.step_tokens < 65536);  // rows are blocks along a grid's y
   auto uploaded = device_weights::upload(on, weights);
   if (!uploaded) return uploaded.why();
-  auto p = std::make_unique<parts>(on, row, config, *std::move(uploaded));
+  auto p = std::make_unique<parts>(on, row, with, *std::move(uploaded));
   if (!p->has_memory())
     return fail(
         "shard: no room on the device for {} pages of {} bytes and {} tokens a step; lower "
         "pages or step tokens",
         config.pages, p->layout.page_bytes(), config.step_tokens);
   p->use_memory();
-  if (graphs) p->note(p->graphs.make(*p->stage, uint32_t(p->room.logit_rows), p->room.tiles));
+  if (with.graphs) p->note(p->graphs.make(*p->stage, uint32_t(p->room.logit_rows), p->room.tiles));
   p->note(on.finish());
   if (p->error != 0) return failed("the start", p->error).why();
   return std::unique_ptr<device_shard>(new device_shard(std::move(p)));

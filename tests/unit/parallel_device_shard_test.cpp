@@ -42,7 +42,7 @@ running start(const model_weights& weights, const std::vector<prompt>& prompts, 
               bool graphs, emulated::order order = emulated::order::forwards) {
   auto device = std::make_unique<emulated::device>(order);
   auto shard = device_shard::make(*device, emulated_row, weights,
-                                  shard_config_for(weights, prompts, how), graphs);
+                                  {shard_config_for(weights, prompts, how), graphs});
   if (!shard) throw std::runtime_error(shard.why().text);
   return {std::move(device), *std::move(shard)};
 }
@@ -218,13 +218,37 @@ TEST(DeviceShard, TakesNoMemoryAndWaitsOnceInAStepAndDecodesByGraphs) {
   EXPECT_EQ(after.graphs_run - before.graphs_run, steps.size());
 }
 
+/// There is always room for the longest context, here of four tiles: for two of these sequences.
+TEST(DeviceShard, LetsDecodesTakeTurnsWhereTheirScoresDoNotFit) {
+  random_model m(small_shape(1, 32), {});
+  std::vector<prompt> prompts;
+  for (uint32_t i = 0; i < 5; ++i) prompts.push_back(random_prompt(i == 4 ? 68 : 4, 53, i));
+  auto want = run(m.weights, prompts, {});
+  for (bool graphs : {true, false}) {
+    emulated::device d;
+    auto shard = device_shard::make(
+        d, emulated_row, m.weights,
+        {.shard = shard_config_for(m.weights, prompts, {}), .graphs = graphs, .score_tiles = 1});
+    ASSERT_TRUE(shard);
+    std::vector<std::unique_ptr<planned>> steps;
+    for (uint32_t from = 0; from < 4; ++from) {
+      auto step = std::make_unique<planned>();
+      for (uint32_t p = 0; p < 4; ++p) add_entry(*step, prompts, p, from, 1, 16);
+      uint32_t begin = from == 0 ? 0 : 64 + from;
+      add_entry(*step, prompts, 4, begin, from == 0 ? 65 : 1, 16);
+      steps.push_back(std::move(step));
+    }
+    EXPECT_TRUE(run_on_device(**shard, 53, steps, 5) == want) << graphs;
+  }
+}
+
 TEST(DeviceShard, MakesAGraphForEachBucketOfSequencesAndTiles) {
   random_model m(small_shape(1, 32), {});
   std::vector<prompt> prompts{random_prompt(10, 53, 1)};
   shard_config config = shard_config_for(m.weights, prompts, {});
   config.pages = 12, config.logit_rows = config.step_tokens = 10;  // 192 tokens: 3 tiles
   emulated::device d;
-  auto shard = device_shard::make(d, emulated_row, m.weights, config, true);
+  auto shard = device_shard::make(d, emulated_row, m.weights, {config});
   ASSERT_TRUE(shard);
   EXPECT_EQ((*shard)->graphs(), 5u * 3u);  // 1, 2, 4, 8, 10 sequences; 1, 2, 3 tiles
 }
@@ -254,8 +278,8 @@ TEST(DeviceShard, SaysThatTheDeviceHasNoRoom) {
   std::vector<prompt> prompts{random_prompt(3, 53, 1)};
   emulated::device d;
   d.run_out();
-  auto shard = device_shard::make(d, emulated_row, m.weights,
-                                  shard_config_for(m.weights, prompts, {}), true);
+  auto shard =
+      device_shard::make(d, emulated_row, m.weights, {shard_config_for(m.weights, prompts, {})});
   ASSERT_FALSE(shard);
   EXPECT_NE(shard.why().text.find("no room for"), std::string::npos);
 }
