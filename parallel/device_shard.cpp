@@ -252,7 +252,7 @@ device_error device_shard::parts::answer(const step_plan& plan, const step_data&
   size_t bytes = plan.logit_rows * room.vocab * sizeof(float);
   if (bytes != 0) note(on.copy(pinned_logits.data(), buffers.logits, bytes));
   note(on.finish());
-  if (bytes != 0) std::memcpy(data.logits, pinned_logits.data(), bytes);
+  if (bytes != 0 && error == 0) std::memcpy(data.logits, pinned_logits.data(), bytes);
   wipe(pinned_logits.data(), bytes);
   if (plan.tokens == 0) return error;
   size_t told = size_t(reinterpret_cast<std::byte*>(here.pages) - pinned_inputs.data());

@@ -99,6 +99,7 @@ device_error device::finish() {
   ++counts_.waits;
   calls now = std::move(queued_);
   queued_.clear();
+  if (broken_) return launch_failed;
   for (const auto& call : now)
     if (device_error e = call()) return e;
   return 0;

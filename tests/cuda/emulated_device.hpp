@@ -37,6 +37,8 @@ class device final : public accelerator {
   const std::vector<size_t>& left_full() const { return left_full_; }
   /// No memory from here on.
   void run_out() { empty_ = true; }
+  /// Nothing runs from here on.
+  void break_down() { broken_ = true; }
 
  private:
   using calls = machine::calls;
@@ -50,7 +52,7 @@ class device final : public accelerator {
   std::map<const std::byte*, size_t> blocks_;
   std::vector<size_t> left_full_;
   counts counts_;
-  bool empty_ = false;
+  bool empty_ = false, broken_ = false;
 };
 
 }  // namespace lethe::emulated

@@ -284,6 +284,20 @@ TEST(DeviceShard, SaysThatTheDeviceHasNoRoom) {
   EXPECT_NE(shard.why().text.find("no room for"), std::string::npos);
 }
 
+TEST(DeviceShard, SaysThatTheDeviceFailedAndGivesNoLogits) {
+  random_model m(small_shape(1, 32), {});
+  std::vector<prompt> prompts{random_prompt(3, 53, 1)};
+  running r = start(m.weights, prompts, {}, true);
+  auto steps = plan_all(prompts, {});
+  step_data data = steps[0]->data(53);
+  std::vector<float> before = steps[0]->logits;
+  r.device->break_down();
+  auto done = r.shard->execute(steps[0]->plan, data);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.why().text, "shard: a step failed on the device: CUDA error 719");
+  EXPECT_TRUE(steps[0]->logits == before);
+}
+
 std::filesystem::path vectors() {
   const char* set = std::getenv("LETHE_VECTORS");
   return set ? set : places::vectors;
