@@ -18,15 +18,15 @@ struct device_shard::parts {
   bool has_memory() const;
   void use_memory();
   result<void> check_tables(const step_plan& plan) const;
-  device_error clean(const step_plan& plan);
+  void clean(const step_plan& plan);
   void wipe_page(uint32_t id);
   void wipe_scratch();
   step_form tell(const step_plan& plan, const step_data& data);
   void tell_runs(const step_plan& plan, bool last, run_counts& counts);
   void tell_angles(const plan_entry& e);
-  device_error send(uint32_t rows, uint32_t runs, uint32_t pages);
-  device_error compute(const step_form& form, uint32_t places);
-  device_error answer(const step_plan& plan, const step_data& data);
+  void send(uint32_t rows, uint32_t runs, uint32_t tables);
+  void compute(const step_plan& plan, const step_data& data);
+  void answer(const step_plan& plan, const step_data& data);
   void note(device_error e) {
     if (error == 0) error = e;
   }
@@ -132,16 +132,9 @@ result<void> device_shard::execute(const step_plan& plan, const step_data& data)
   if (auto fits = check_plan(plan, data, p.config, uint32_t(p.room.vocab)); !fits) return fits;
   if (auto fits = p.check_tables(plan); !fits) return fits;
   p.error = 0;
-  p.note(p.clean(plan));
-  if (plan.tokens != 0) {
-    step_form form = p.tell(plan, data);
-    bool decodes = form.runs.longer == 0 && form.logit_rows == form.tokens;
-    uint32_t places = decodes ? p.graphs.places_for(form.tokens) : 0;
-    uint32_t rows = std::max(places, form.tokens);
-    p.note(p.send(rows, std::max(places, form.runs.all()), uint32_t(plan.pages.size())));
-    p.note(p.compute(form, places));
-  }
-  p.note(p.answer(plan, data));
+  p.clean(plan);
+  if (plan.tokens != 0) p.compute(plan, data);
+  p.answer(plan, data);
   return p.error == 0 ? result<void>() : failed("a step", p.error);
 }
 
@@ -158,7 +151,7 @@ result<void> device_shard::parts::check_tables(const step_plan& plan) const {
 }
 
 /// Wipes, then copies; afterwards pages that the step writes to are known.
-device_error device_shard::parts::clean(const step_plan& plan) {
+void device_shard::parts::clean(const step_plan& plan) {
   for (uint32_t id : plan.wipes) wipe_page(id);
   if (plan.wipe_scratch) wipe_scratch();
   for (const page_copy& c : plan.copies) {
@@ -172,7 +165,6 @@ device_error device_shard::parts::clean(const step_plan& plan) {
     for (uint32_t at = e.position / config.page_tokens;
          at <= (e.position + e.tokens - 1) / config.page_tokens; ++at)
       touched[plan.pages[e.first_page + at]] = 1;
-  return error;
 }
 
 void device_shard::parts::wipe_page(uint32_t id) {
@@ -230,7 +222,7 @@ void device_shard::parts::tell_angles(const plan_entry& e) {
 }
 
 /// The places of a graph that are left over hold zeros in pinned memory: runs of no tokens.
-device_error device_shard::parts::send(uint32_t rows, uint32_t runs, uint32_t tables) {
+void device_shard::parts::send(uint32_t rows, uint32_t runs, uint32_t tables) {
   note(on.copy(there.ids, here.ids, rows * sizeof(uint32_t)));
   note(on.copy(there.runs, here.runs, runs * sizeof(token_run)));
   note(on.copy(there.last_runs, here.last_runs, runs * sizeof(token_run)));
@@ -240,24 +232,27 @@ device_error device_shard::parts::send(uint32_t rows, uint32_t runs, uint32_t ta
     note(on.copy(there.sines, here.sines, angles));
   }
   note(on.copy(there.pages, here.pages, tables * sizeof(uint32_t)));
-  return error;
 }
 
-device_error device_shard::parts::compute(const step_form& form, uint32_t places) {
-  return places != 0 ? graphs.queue(places, form.runs.tiles) : stage->queue(form);
+void device_shard::parts::compute(const step_plan& plan, const step_data& data) {
+  step_form form = tell(plan, data);
+  bool decodes = form.runs.longer == 0 && form.logit_rows == form.tokens;
+  uint32_t places = decodes ? graphs.places_for(form.tokens) : 0;
+  uint32_t rows = std::max(places, form.tokens);
+  send(rows, std::max(places, form.runs.all()), uint32_t(plan.pages.size()));
+  note(places != 0 ? graphs.queue(places, form.runs.tiles) : stage->queue(form));
 }
 
 /// The step's only wait. Nothing of the step stays in pinned memory.
-device_error device_shard::parts::answer(const step_plan& plan, const step_data& data) {
+void device_shard::parts::answer(const step_plan& plan, const step_data& data) {
   size_t bytes = plan.logit_rows * room.vocab * sizeof(float);
   if (bytes != 0) note(on.copy(pinned_logits.data(), buffers.logits, bytes));
   note(on.finish());
   if (bytes != 0 && error == 0) std::memcpy(data.logits, pinned_logits.data(), bytes);
   wipe(pinned_logits.data(), bytes);
-  if (plan.tokens == 0) return error;
+  if (plan.tokens == 0) return;
   size_t told = size_t(reinterpret_cast<std::byte*>(here.pages) - pinned_inputs.data());
   wipe(pinned_inputs.data(), told + plan.pages.size() * sizeof(uint32_t));
-  return error;
 }
 
 std::span<std::byte> device_shard::pool() const {

@@ -162,8 +162,10 @@ TEST(DeviceShard, ContinuesFromACopiedPage) {
     EXPECT_TRUE(std::equal(row, row + 53, want[0][6 + i].begin()));
     EXPECT_TRUE(std::equal(other, other + 53, want[1][6 + i].begin()));
   }
-  step_plan end;
-  end.wipes = {0, 1, 2, 3, 4};
+  step_plan end, copied;
+  copied.copies = {{1, 5, 2}};  // and nothing written behind it
+  ASSERT_TRUE(r.shard->execute(copied, {}));
+  end.wipes = {0, 1, 2, 3, 4, 5};
   ASSERT_TRUE(r.shard->execute(end, {}));
   EXPECT_TRUE(zero(r.shard->pool()));
 }
