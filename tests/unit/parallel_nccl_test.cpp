@@ -1,5 +1,7 @@
 #include "tests/unit/nccl_ranks.hpp"
 
+#include <barrier>
+
 // What groups of GPUs do while nothing fails.
 
 namespace lethe::testing {
@@ -284,11 +286,13 @@ TEST(Nccl, FillsBuffersOfNcclsOwnWithZeros) {
 TEST(Nccl, RefusesToWipeWithFewerZerosThanTheLargestCall) {
   nccl_ranks n({2, 1});
   n.join();
+  std::barrier both(2);
   n.all([&](uint32_t, nccl_world& w) {
     floats x(100);
     fake_stream s;
     EXPECT_TRUE(finish(w, s, w.tensor()->all_reduce(x.data(), x.data(), 100, element::f32, &s)));
     EXPECT_TRUE(finish(w, s, w.tensor()->wipe(x.data(), 400, &s)));
+    both.arrive_and_wait();  // what follows ends it for both
     EXPECT_FALSE(w.tensor()->wipe(x.data(), 396, &s));
     EXPECT_FALSE(w.close());
   });
