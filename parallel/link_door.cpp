@@ -1,7 +1,5 @@
 #include "parallel/link_door.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,10 +10,6 @@ namespace lethe {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-const sockaddr* as_sockaddr(const link_address& a) {
-  return reinterpret_cast<const sockaddr*>(a.raw.data());
-}
 
 /// Milliseconds for poll, rounded up.
 int left_ms(deadline until) {
@@ -44,20 +38,9 @@ bool write_all(int fd, bytes_view data) {
   return ::send(fd, data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT) == ssize_t(data.size());
 }
 
-/// A link that is cut while nobody waits for anything is noticed in about the time of a call, too.
-void tune(int fd, std::chrono::milliseconds timeout) {
-  int one = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
-  int seconds = std::max(1, int(timeout.count() / 3000)), probes = 3;
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-}
-
 /// `first` called. Ours is one of the two.
 link make_link(const mesh& m, owned_fd fd, const hello& first, const hello& second, bool called) {
-  tune(fd.get(), m.patience());
+  keep_alive(fd.get(), m.patience());
   if (m.terms().protected_link) return link(std::move(fd), {});
   auto key = [&](direction way) { return derive_key(m.terms(), way, first, second); };
   direction out = called ? direction::to_listener : direction::to_caller;
@@ -66,7 +49,7 @@ link make_link(const mesh& m, owned_fd fd, const hello& first, const hello& seco
 }
 
 result<owned_fd> connect_to(const link_address& at, deadline until) {
-  const sockaddr* a = as_sockaddr(at);
+  const sockaddr* a = at.get();
   owned_fd fd(socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   int why = 0;
   socklen_t size = sizeof why;
@@ -79,56 +62,10 @@ result<owned_fd> connect_to(const link_address& at, deadline until) {
 
 }  // namespace
 
-result<link_address> link_address::parse(const std::string& numeric, uint16_t port) {
-  link_address a;
-  sockaddr_in v4{};
-  sockaddr_in6 v6{};
-  v4.sin_family = AF_INET, v6.sin6_family = AF_INET6;
-  v4.sin_port = v6.sin6_port = htons(port);
-  if (inet_pton(AF_INET, numeric.c_str(), &v4.sin_addr) == 1)
-    std::memcpy(a.raw.data(), &v4, sizeof v4);
-  else if (inet_pton(AF_INET6, numeric.c_str(), &v6.sin6_addr) == 1)
-    std::memcpy(a.raw.data(), &v6, sizeof v6);
-  else
-    return fail("communicator: {} is no IP address; write one like 10.0.0.7", numeric);
-  return a;
-}
-
-result<link_address> link_address::read(bytes_view b) {
-  link_address a;
-  if (b.size() != bytes) return fail("communicator: an address of {} bytes", b.size());
-  std::memcpy(a.raw.data(), b.data(), bytes);
-  auto family = as_sockaddr(a)->sa_family;
-  if (family != AF_INET && family != AF_INET6)
-    return fail("communicator: an address of family {}", family);
-  return a;
-}
-
-uint16_t link_address::port() const {
-  uint16_t port;  // at the same place in both families
-  std::memcpy(&port, raw.data() + offsetof(sockaddr_in, sin_port), sizeof port);
-  return ntohs(port);
-}
-
-std::string link_address::text() const {
-  char name[INET6_ADDRSTRLEN] = "";
-  bool v6 = as_sockaddr(*this)->sa_family == AF_INET6;
-  size_t at = v6 ? offsetof(sockaddr_in6, sin6_addr) : offsetof(sockaddr_in, sin_addr);
-  inet_ntop(v6 ? AF_INET6 : AF_INET, raw.data() + at, name, sizeof name);
-  return fmt::format(fmt::runtime(v6 ? "[{}]:{}" : "{}:{}"), name, port());
-}
-
-result<std::unique_ptr<link_door>> link_door::open(const link_address& at) {
-  const sockaddr* a = as_sockaddr(at);
-  owned_fd fd(socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (bind(fd.get(), a, sizeof(sockaddr_in6)) != 0 || listen(fd.get(), visitors_max) != 0)
-    return fail("communicator: cannot listen at {}: {}; name an address of this host", at.text(),
-                std::strerror(errno));
-  std::unique_ptr<link_door> door(new link_door(std::move(fd)));
-  auto* to = reinterpret_cast<sockaddr*>(door->address_.raw.data());
-  socklen_t size = link_address::bytes;
-  check(getsockname(door->listener_.get(), to, &size) == 0);
-  return door;
+result<std::unique_ptr<link_door>> link_door::open(link_address at) {
+  auto listener = listen_at(at);
+  if (!listener) return listener.why();
+  return std::unique_ptr<link_door>(new link_door(*std::move(listener), at));
 }
 
 result<void> link_door::call(mesh& into, uint32_t rank, lane on, const link_address& at,

@@ -1,29 +1,17 @@
 #pragma once
 
-#include <netinet/in.h>
-
 #include <vector>
 
+#include "parallel/link_address.hpp"
 #include "parallel/mesh.hpp"
 
 namespace lethe {
-
-/// An IP address and a port, as ranks tell them through the store.
-struct link_address {
-  static constexpr size_t bytes = sizeof(sockaddr_in6);
-  std::array<char, bytes> raw{};
-  static result<link_address> parse(const std::string& numeric, uint16_t port);
-  /// Of bytes that came from another process.
-  static result<link_address> read(bytes_view b);
-  uint16_t port() const;
-  std::string text() const;
-};
 
 /// Where the other ranks come in while a group forms. Whoever cannot prove that it belongs here is
 /// sent away, and the group goes on waiting: strangers may delay nothing and end nothing.
 class link_door {
  public:
-  static result<std::unique_ptr<link_door>> open(const link_address& at);
+  static result<std::unique_ptr<link_door>> open(link_address at);
 
   const link_address& address() const { return address_; }
   /// Calls a rank at its door.
@@ -43,7 +31,8 @@ class link_door {
   };
   static constexpr size_t visitors_max = 64;
 
-  explicit link_door(owned_fd listener) : listener_(std::move(listener)) {}
+  link_door(owned_fd listener, const link_address& at)
+      : listener_(std::move(listener)), address_(at) {}
   void let_in(mesh& into, deadline until);
   bool hear(mesh& into, visitor& v);
   bool refuse(error why);

@@ -1,14 +1,12 @@
 #include "actors/cluster/rank_door.hpp"
 
 #include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
+#include "parallel/link_address.hpp"
 #include "runtime/crypto/random.hpp"
 
 namespace lethe {
@@ -18,29 +16,6 @@ namespace {
 using steady = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds look_again{20};
 constexpr size_t strangers_max = 16;  // who have not said yet which rank they are
-
-uint16_t port_of(int listener) {
-  sockaddr_storage at{};
-  socklen_t size = sizeof at;
-  ::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size);
-  return ntohs(at.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(at).sin6_port
-                                        : reinterpret_cast<sockaddr_in&>(at).sin_port);
-}
-
-result<owned_fd> listen_at(const std::string& address) {
-  addrinfo hints{.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM};
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(address.c_str(), "0", &hints, &found) != 0)
-    return fail("ranks: there is no address {}; see [[hosts]] address", address);
-  owned_fd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const bool good = ::bind(fd.get(), found->ai_addr, found->ai_addrlen) == 0 &&
-                    ::listen(fd.get(), SOMAXCONN) == 0;
-  ::freeaddrinfo(found);
-  if (!good)
-    return fail("ranks: cannot listen at {}: {}; see [[hosts]] address", address,
-                std::strerror(errno));
-  return fd;
-}
 
 }  // namespace
 
@@ -54,17 +29,21 @@ result<std::vector<std::byte>> rank_door::watched_store::get(std::string_view ke
 }
 
 result<std::unique_ptr<rank_door>> rank_door::open(terms t, rank_keys keys) {
-  auto listener = listen_at(t.address);
+  auto numeric = numeric_address(t.address);
+  if (!numeric) return numeric.why();
+  auto at = link_address::parse(*numeric, 0);
+  if (!at) return at.why();
+  auto listener = listen_at(*at);
   if (!listener) return listener.why();
   return std::unique_ptr<rank_door>(
-      new rank_door(std::move(t), std::move(keys), *std::move(listener)));
+      new rank_door(std::move(t), std::move(keys), *std::move(listener), at->port()));
 }
 
-rank_door::rank_door(terms t, rank_keys keys, owned_fd listener)
+rank_door::rank_door(terms t, rank_keys keys, owned_fd listener, uint16_t port)
     : terms_(std::move(t)),
       keys_(std::move(keys)),
       listener_(std::move(listener)),
-      port_(port_of(listener_.get())),
+      port_(port),
       secret_(rank_secret_bytes) {
   fill_random(secret_.bytes());
   thread_ = std::thread([this] { let_in(); });
@@ -89,18 +68,28 @@ void rank_door::lose(uint32_t rank, const std::string& how) {
 
 void rank_door::let_in() {
   for (;;) {
+    pollfd knock{.fd = listener_.get(), .events = POLLIN};
+    ::poll(&knock, 1, -1);
     owned_fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     make_room();
-    std::lock_guard lock(mutex_);
-    if (closing_) return;
-    if (fd.get() < 0) {
-      std::this_thread::sleep_for(look_again);  // out of descriptors, for now
-      continue;
-    }
-    auto& v = visitors_.emplace_back();
-    v.handle = owned_fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
-    v.thread = std::thread([this, &v, fd = std::move(fd)]() mutable { serve(v, std::move(fd)); });
+    if (!take_in(std::move(fd))) return;
   }
+}
+
+/// False: nobody else comes in.
+bool rank_door::take_in(owned_fd fd) {
+  std::unique_lock lock(mutex_);
+  if (closing_) return false;
+  if (fd.get() < 0) {
+    lock.unlock();
+    std::this_thread::sleep_for(
+        look_again);  // whoever knocked has left, or descriptors have run out
+    return true;
+  }
+  auto& v = visitors_.emplace_back();
+  v.handle = owned_fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  v.thread = std::thread([this, &v, fd = std::move(fd)]() mutable { serve(v, std::move(fd)); });
+  return true;
 }
 
 /// Who says nothing keeps nobody out.
@@ -135,6 +124,7 @@ void rank_door::serve(visitor& v, owned_fd fd) {
   if (v.is) lose(v.is->rank, words.empty() ? "its process ended" : words);
   std::lock_guard lock(mutex_);
   v.gone = true;
+  v.handle = owned_fd();  // it would keep the connection open
 }
 
 /// With the lock.

@@ -55,8 +55,9 @@ class rank_door {
     std::thread thread;
   };
 
-  rank_door(terms t, rank_keys keys, owned_fd listener);
+  rank_door(terms t, rank_keys keys, owned_fd listener, uint16_t port);
   void let_in();
+  bool take_in(owned_fd fd);
   void make_room();
   void serve(visitor& v, owned_fd fd);
   std::string why_not(const rank_claim& claim, const std::string& host) const;
@@ -64,7 +65,7 @@ class rank_door {
   const terms terms_;
   const rank_keys keys_;
   const owned_fd listener_;
-  uint16_t port_ = 0;
+  const uint16_t port_;
   key_bytes secret_;
   watched_store store_;
   std::mutex mutex_;

@@ -1,7 +1,6 @@
 #include "actors/cluster/rank_line.hpp"
 
 #include <netdb.h>
-#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 #include <cstring>
 
 #include "actors/cluster/node.hpp"
+#include "parallel/link_address.hpp"
 #include "runtime/crypto/certificate.hpp"
 
 namespace lethe {
@@ -18,6 +18,8 @@ namespace lethe {
 namespace {
 
 constexpr int greeting_s = 5;
+// A host that vanished is noticed by who only listens, too.
+constexpr std::chrono::seconds patience_when_idle{15};
 
 struct end_of_list {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
@@ -36,16 +38,6 @@ void set_patience(int fd, int seconds) {
   const timeval t{.tv_sec = seconds};
   ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
-}
-
-/// A host that vanished is noticed by who only listens, too.
-void keep_alive(int fd) {
-  const int on = 1, seconds = 5, probes = 3;
-  ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 std::string tls_reason() {
@@ -88,7 +80,7 @@ result<rank_line> rank_line::greet(owned_fd fd, const rank_keys& keys, bool call
   rank_line line;
   line.fd_ = std::move(fd);
   set_patience(line.fd_.get(), greeting_s);
-  keep_alive(line.fd_.get());
+  keep_alive(line.fd_.get(), patience_when_idle);
   line.tls_.reset(::SSL_new(keys.get()));
   SSL* tls = line.tls_.get();
   // Of this connection alone: the program's rules for all others name whom CAF may talk to.

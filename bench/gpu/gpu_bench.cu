@@ -7,12 +7,11 @@
 #include "kernels/cuda/cuda_row.hpp"
 #include "tests/unit/kernels_attend_paged.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
+#include "tests/unit/kernels_matmul_input.hpp"
 
 // Products and decode attention beside the device's own copy. Each is checked before it is timed.
 
 namespace lethe {
-
-extern const cpu_row reference;
 
 namespace {
 
@@ -106,27 +105,6 @@ void bench_copy(bench& b) {
   say(b, "\"bench\":\"copy\"", 2.0 * copied_bytes, us);
 }
 
-/// Rows of x on both sides.
-struct input {
-  uint32_t rows, cols;
-  std::vector<float> f;
-  std::vector<int8_t> q;
-  std::vector<float> scales;
-  std::vector<int16_t> sums;
-  input(uint32_t m, uint32_t k)
-      : rows(m),
-        cols(k),
-        f(normal_floats(size_t{m} * k, m)),
-        q(f.size()),
-        scales(f.size() / 32),
-        sums(f.size() / 16) {
-    reference.quantize(f.data(), k, m, k, q.data(), scales.data(), sums.data());
-  }
-  activations view() const {
-    return {rows, f.data(), cols, {q.data(), scales.data(), sums.data()}};
-  }
-};
-
 void check_product(const formats::tensor& w, const input& x, const std::vector<float>& got) {
   uint32_t stride = w.rows;
   for (uint32_t first : {0u, w.rows - 16}) {
@@ -150,7 +128,7 @@ void bench_product(const bench& b, dtype type, uint32_t n, uint32_t k) {
          "weights");
   }
   for (uint32_t m : {1u, 4u, 16u, 128u}) {
-    input x(m, k);
+    input x(m, k, k, normal_floats(size_t{m} * k, m));
     room<float> f(x.f), scales(x.scales), y(size_t{m} * n);
     room<int8_t> q(x.q);
     room<int16_t> sums(x.sums);

@@ -1,42 +1,22 @@
 #include <utility>
 
-#include "kernels/cpu_row.hpp"
 #include "tests/cuda/target.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
+#include "tests/unit/kernels_matmul_input.hpp"
 
 namespace lethe {
-
-extern const cpu_row reference;
 
 namespace {
 
 using formats::tensor;
 
-/// Rows of x as floats and, where its columns are whole units, quantized by the reference.
-struct input {
-  uint32_t rows, cols, stride;
-  std::vector<float> f;
-  std::vector<int8_t> q;
-  std::vector<float> scales;
-  std::vector<int16_t> sums;
-
-  input(uint32_t m, uint32_t k, formats::random& random)
-      : rows(m),
-        cols(k),
-        stride(k + 1),
-        f(m * stride),
-        q(m * k),
-        scales(m * (k / 32)),
-        sums(m * (k / 16)) {
-    std::normal_distribution<float> normal;
-    for (float& v : f) v = normal(random);
-    if (k % 32 == 0)
-      reference.quantize(f.data(), stride, m, k, q.data(), scales.data(), sums.data());
-  }
-  activations view() const {
-    return {rows, f.data(), stride, {q.data(), scales.data(), sums.data()}};
-  }
-};
+/// Rows with one float between them.
+input random_input(uint32_t m, uint32_t k, formats::random& random) {
+  std::normal_distribution<float> normal;
+  std::vector<float> f(size_t{m} * (k + 1));
+  for (float& v : f) v = normal(random);
+  return input(m, k, k + 1, std::move(f));
+}
 
 struct on_target {
   room<float> f;
@@ -63,7 +43,7 @@ std::string multiply(const target& t, const tensor& w, placed& on, uint32_t m, p
                      formats::random& random) {
   uint32_t cols = segment_begin(w.type, w.cols, part.segment_end) -
                   segment_begin(w.type, w.cols, part.segment_begin);
-  input x(m, cols, random);
+  input x = random_input(m, cols, random);
   on_target device_x(t, x);
   uint32_t stride = part.row_end - part.row_begin + 3;
   std::vector<float> want(m * stride, 12345.0f);
@@ -180,7 +160,7 @@ std::string far_panel(const target& t) {
   uint32_t first = panel * panel_rows;
   bool same = true;
   for (uint32_t m : {1u, 2u, 5u}) {
-    input x(m, cols, random);
+    input x = random_input(m, cols, random);
     on_target device_x(t, x);
     std::vector<float> want(m * panel_rows);
     room<float> got(t, want);

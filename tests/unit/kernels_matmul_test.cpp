@@ -2,6 +2,7 @@
 
 #include "kernels/cpu_row.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
+#include "tests/unit/kernels_matmul_input.hpp"
 
 namespace lethe {
 extern const cpu_row vnni_emulated;
@@ -25,37 +26,20 @@ std::vector<const cpu_row*> rows_to_test() {
   return all;
 }
 
-/// m rows of x, as floats and quantized; `cut` copies columns, as a rank that holds a part would.
-struct input {
-  uint32_t rows, cols;
-  std::vector<float> f;
-  std::vector<int8_t> q;
-  std::vector<float> scales;
-  std::vector<int16_t> sums;
-
-  input(uint32_t m, uint32_t k, std::vector<float> values)
-      : rows(m), cols(k), f(std::move(values)), q(m * k), scales(m * (k / 32)), sums(m * (k / 16)) {
-    if (k % 32 != 0) return;
-    reference_row().quantize(f.data(), k, m, k, q.data(), scales.data(), sums.data());
+/// Copies columns of some rows, as a rank that holds a part would.
+input cut(const input& x, uint32_t begin, uint32_t end, uint32_t first_row, uint32_t row_count) {
+  std::vector<float> part;
+  for (uint32_t r = first_row; r < first_row + row_count; r++) {
+    part.insert(part.end(), &x.f[r * x.cols] + begin, &x.f[r * x.cols] + end);
   }
-  activations view() const {
-    return {rows, f.data(), cols, {q.data(), scales.data(), sums.data()}};
-  }
-
-  input cut(uint32_t begin, uint32_t end, uint32_t first_row, uint32_t row_count) const {
-    std::vector<float> part;
-    for (uint32_t r = first_row; r < first_row + row_count; r++) {
-      part.insert(part.end(), &f[r * cols] + begin, &f[r * cols] + end);
-    }
-    return input(row_count, end - begin, std::move(part));
-  }
-};
+  return input(row_count, end - begin, end - begin, std::move(part));
+}
 
 input random_input(uint32_t m, uint32_t k, formats::random& random) {
   std::normal_distribution<float> normal;
   std::vector<float> f(m * k);
   for (float& v : f) v = normal(random);
-  return input(m, k, std::move(f));
+  return input(m, k, k, std::move(f));
 }
 
 constexpr float untouched = 12345;
@@ -122,7 +106,7 @@ TEST_P(Matmul, ManyRowsGiveTheSameBitsAsOne) {
     input x = random_input(67, some_width, random);
     std::vector<float> all = multiply(*row, w, x);
     for (uint32_t m = 0; m < x.rows; m++) {
-      std::vector<float> one = multiply(*row, w, x.cut(0, x.cols, m, 1));
+      std::vector<float> one = multiply(*row, w, cut(x, 0, x.cols, m, 1));
       ASSERT_EQ(0, std::memcmp(one.data(), &all[m * w.rows], 4 * w.rows)) << row->name << " " << m;
     }
   }
@@ -160,7 +144,7 @@ std::vector<float> joined(const cpu_row& row, const tensor& w, const input& x, u
   if (end - begin == smallest) {
     uint32_t first = segment_begin(w.type, w.cols, begin),
              last = segment_begin(w.type, w.cols, end);
-    return multiply(row, w, x.cut(first, last, 0, x.rows), {0, w.rows, begin, end});
+    return multiply(row, w, cut(x, first, last, 0, x.rows), {0, w.rows, begin, end});
   }
   uint32_t middle = (begin + end) / 2;
   std::vector<float> a = joined(row, w, x, begin, middle, smallest);
@@ -190,7 +174,7 @@ TEST_P(Matmul, JoinsWhateverSegmentsItIsGiven) {
   input x = random_input(2, some_width, random);
   auto part = [&](uint32_t a, uint32_t b) {
     uint32_t begin = segment_begin(type, w.cols, a), end = segment_begin(type, w.cols, b);
-    return multiply(reference_row(), w, x.cut(begin, end, 0, 2), {0, 5, a, b});
+    return multiply(reference_row(), w, cut(x, begin, end, 0, 2), {0, 5, a, b});
   };
   std::vector<float> got = part(2, 7), two = part(2, 4), four = part(4, 6), six = part(6, 7);
   for (size_t i = 0; i < got.size(); i++) EXPECT_EQ(got[i], two[i] + (four[i] + six[i]));
@@ -240,7 +224,7 @@ TEST_P(Matmul, TakesTheLargestNumbers) {
       }
       repack_panels(type, 16, w.cols, 0, 1, tensor::row_of, &w,
                     const_cast<std::byte*>(w.panels.panels));
-      input x(1, w.cols, std::vector<float>(w.cols, sign));
+      input x(1, w.cols, w.cols, std::vector<float>(w.cols, sign));
       std::vector<float> want = multiply(reference_row(), w, x);
       for (const cpu_row* row : rows_to_test()) {
         EXPECT_EQ(multiply(*row, w, x), want) << row->name << " " << pattern << " " << sign;

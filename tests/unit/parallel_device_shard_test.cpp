@@ -15,19 +15,9 @@
 namespace lethe::testing {
 namespace {
 
-model_shape rich_shape() {
-  model_shape s = small_shape(3, 96);
-  s.qkv_bias = s.o_bias = s.mlp_bias = s.qk_norm = s.tied = true;
-  s.rope.rotary = 8;
-  s.rope.scaling = rope_scaling::yarn, s.rope.factor = 4, s.rope.original_context = 32;
-  s.window = {0, 5, 40};
-  return s;
-}
-
-/// Whose last decodes see two tiles through a window of five, of one token, of some.
-std::vector<prompt> some_prompts(uint32_t vocab) {
-  return {random_prompt(68, vocab, 1), random_prompt(1, vocab, 2), random_prompt(18, vocab, 3)};
-}
+/// The last decodes of the longest see two tiles through the last window.
+model_shape rich_shape() { return testing::rich_shape(40); }
+std::vector<prompt> some_prompts(uint32_t vocab) { return testing::some_prompts(vocab, 68); }
 
 bool zero(std::span<const std::byte> b) {
   return std::ranges::all_of(b, [](std::byte x) { return x == std::byte{0}; });

@@ -35,6 +35,22 @@ inline prompt random_prompt(uint32_t tokens, uint32_t vocab, uint32_t seed) {
   return ids;
 }
 
+/// Everything at once that a family may have; the last layer's window.
+inline model_shape rich_shape(uint32_t last_window) {
+  model_shape s = small_shape(3, 96);
+  s.qkv_bias = s.o_bias = s.mlp_bias = s.qk_norm = s.tied = true;
+  s.rope.rotary = 8;
+  s.rope.scaling = rope_scaling::yarn, s.rope.factor = 4, s.rope.original_context = 32;
+  s.window = {0, 5, last_window};
+  return s;
+}
+
+/// One of that many tokens, one of one token, one of some.
+inline std::vector<prompt> some_prompts(uint32_t vocab, uint32_t longest) {
+  return {random_prompt(longest, vocab, 1), random_prompt(1, vocab, 2),
+          random_prompt(18, vocab, 3)};
+}
+
 /// A step with its memory, ready to be submitted.
 struct planned {
   step_plan plan;

@@ -8,19 +8,8 @@
 namespace lethe::testing {
 namespace {
 
-/// Everything at once that a family may have.
-model_shape rich_shape() {
-  model_shape s = small_shape(3, 96);
-  s.qkv_bias = s.o_bias = s.mlp_bias = s.qk_norm = s.tied = true;
-  s.rope.rotary = 8;
-  s.rope.scaling = rope_scaling::yarn, s.rope.factor = 4, s.rope.original_context = 32;
-  s.window = {0, 5, 9};
-  return s;
-}
-
-std::vector<prompt> some_prompts(uint32_t vocab) {
-  return {random_prompt(41, vocab, 1), random_prompt(1, vocab, 2), random_prompt(18, vocab, 3)};
-}
+model_shape rich_shape() { return testing::rich_shape(9); }
+std::vector<prompt> some_prompts(uint32_t vocab) { return testing::some_prompts(vocab, 41); }
 
 double largest_error(const logit_rows& got, const std::vector<numbers>& want) {
   double error = 0, largest = 0;
