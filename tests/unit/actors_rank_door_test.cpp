@@ -136,6 +136,14 @@ TEST_F(RankDoor, StrangersWhoSayNothingKeepNobodyOut) {
   EXPECT_TRUE(join_engine(line, {3, 7, 2}));
 }
 
+TEST_F(RankDoor, WhoIsRefusedIsHungUpOn) {
+  auto line = call("south");
+  EXPECT_FALSE(join_engine(line, {3, 7, 1}));
+  line.wait_for_ever();  // and would, if it stayed open
+  std::byte more[1];
+  EXPECT_FALSE(line.receive(more));
+}
+
 TEST_F(RankDoor, WhoWaitsForARankThatLeavesIsToldWhy) {
   {
     auto line = call("south");
