@@ -54,6 +54,7 @@ void rank_door::close() {
   closing_ = true;
   for (auto& v : visitors_) ::shutdown(v.handle.get(), SHUT_RDWR);
   ::shutdown(listener_.get(), SHUT_RDWR);
+  store_.lose(fail("ranks: the engine ends"));
 }
 
 rank_door::~rank_door() {

@@ -175,5 +175,16 @@ TEST_F(RankDoor, ARankWhoseEngineIsGoneIsTold) {
   EXPECT_EQ(none.why().text, "ranks: the engine's process is gone");
 }
 
+TEST_F(RankDoor, AnEngineEndsThoughARankWaitsForAValue) {
+  auto line = call("south");
+  ASSERT_TRUE(join_engine(line, {3, 7, 2}));
+  asked_store rank(line);
+  ASSERT_TRUE(rank.set("rank 2", {}));
+  std::thread waits([&] { EXPECT_FALSE(rank.get("rank 0", in(24h))); });
+  std::this_thread::sleep_for(100ms);  // most likely it does by now
+  door_.reset();                       // and would wait for that day
+  waits.join();
+}
+
 }  // namespace
 }  // namespace lethe
