@@ -63,4 +63,10 @@ struct unit_facts {
   return unit_of(t).header_bytes + block_elements(t) / unit_columns * unit_bytes(t);
 }
 
+/// Bytes of a panel before segment s of its columns.
+[[gnu::always_inline]] constexpr size_t panel_bytes_before(const matrix& m, uint32_t s) {
+  return size_t{segment_begin(m.type, m.cols, s) / block_elements(m.type)} *
+         panel_block_bytes(m.type);
+}
+
 }  // namespace lethe

@@ -38,6 +38,8 @@ class accelerator {
 
   /// Waits for all that is queued; what went wrong with it.
   virtual device_error finish() = 0;
+  /// Whether all that is queued is done, without waiting.
+  virtual device_error ask(bool& done) = 0;
 };
 
 /// A block of an accelerator's memory.
@@ -45,7 +47,10 @@ class device_memory {
  public:
   device_memory() = default;
   device_memory(accelerator& on, memory_kind kind, size_t bytes)
-      : on_(&on), kind_(kind), at_(on.allocate(kind, bytes)), bytes_(at_ == nullptr ? 0 : bytes) {}
+      : on_(&on),
+        kind_(kind),
+        at_(bytes == 0 ? nullptr : on.allocate(kind, bytes)),
+        bytes_(at_ == nullptr ? 0 : bytes) {}
   device_memory(const device_memory&) = delete;
   ~device_memory() {
     if (at_ != nullptr) on_->free(kind_, at_, bytes_);

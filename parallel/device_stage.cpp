@@ -154,7 +154,7 @@ void device_stage::quantize(const float* x, uint32_t cols) {
 
 void device_stage::multiply(const matrix& m, const float* bias, const float* x, float* y) {
   activations in{rows_, x, m.cols, {b_.quants, b_.scales, b_.sums}};
-  note(row_.matmul(m, {0, m.rows, 0, segments}, in, y, m.rows, stream_));
+  note(row_.matmul({m}, {0, m.rows, 0, segments}, in, y, m.rows, stream_));
   if (bias) note(row_.add_bias(bias, y, m.rows, rows_, m.rows, stream_));
 }
 

@@ -135,7 +135,7 @@ void bench_product(const bench& b, dtype type, uint32_t n, uint32_t k) {
     activations on{m, f.data(), k, {q.data(), scales.data(), sums.data()}};
     auto run = [&](int i) {
       matrix turn{type, n, k, panels.data() + uint32_t(i) % copies * bytes};
-      return cuda.matmul(turn, {0, n, 0, segments}, on, y.data(), n, b.stream);
+      return cuda.matmul({turn}, {0, n, 0, segments}, on, y.data(), n, b.stream);
     };
     must(run(0), "a product");
     check_product(w, x, y.read());

@@ -51,6 +51,24 @@ struct device_attention {
   float* scratch;      // a decode's: decode_scratch_floats
 };
 
+/// A weight on a device, or what a rank has of it: `of` says how large all of it is, and points to
+/// panel `first_panel`; of each panel the columns of segments [segment_begin, segment_end) are
+/// there, and the next begins at a multiple of 64 bytes.
+struct device_matrix {
+  matrix of;
+  uint32_t first_panel = 0;
+  uint32_t segment_begin = 0, segment_end = segments;
+};
+
+/// Columns of `rows` rows in `parts` parts, as part_of cuts their units of `unit` columns: part p
+/// has its columns of all rows, back to back, at x + p * stride.
+struct column_parts {
+  const float* x;
+  size_t stride;
+  uint32_t rows, cols;
+  uint32_t parts, unit;
+};
+
 /// Tiles of keys that a query at `position` sees some of.
 constexpr uint32_t attention_tiles(uint32_t position, uint32_t window) {
   uint32_t first = window == 0 || position < window ? 0 : position + 1 - window;
@@ -65,9 +83,9 @@ constexpr size_t decode_scratch_floats(uint32_t runs, uint32_t heads, uint32_t t
 /// synchronises, so a step of them can be captured as a graph. Parameters mean what cpu_row says.
 struct cuda_row {
   const char* name;
-  /// Quantized x starts at multiples of 16 bytes.
-  device_error (*matmul)(const matrix& w, const product_part& part, const activations& x, float* y,
-                         size_t y_stride, device_stream stream);
+  /// Quantized x starts at multiples of 16 bytes. The part is one that is there.
+  device_error (*matmul)(const device_matrix& w, const product_part& part, const activations& x,
+                         float* y, size_t y_stride, device_stream stream);
   device_error (*quantize)(const float* x, size_t stride, uint32_t m, uint32_t cols, int8_t* q,
                            float* scales, int16_t* sums, device_stream stream);
   /// Row ids[i] of w to y + i * y_stride.
@@ -89,6 +107,12 @@ struct cuda_row {
   device_error (*add)(const float* x, float* y, size_t n, device_stream stream);
   device_error (*add_bias)(const float* bias, float* y, size_t stride, uint32_t rows, uint32_t cols,
                            device_stream stream);
+  /// y[i] = the sum of x[r * stride + i] for r < count <= segments, added in the order of segments;
+  /// y may be the first of them.
+  device_error (*add_tree)(const float* x, size_t stride, uint32_t count, float* y, size_t n,
+                           device_stream stream);
+  /// The parts' rows as whole ones, back to back.
+  device_error (*join_columns)(const column_parts& from, float* y, device_stream stream);
   /// The sampler's greedy choice in each row: the first of the largest, NaN as -inf. `allowed` has
   /// a bit for each id, the same for all rows, one at least; null: all are.
   device_error (*largest)(const float* logits, size_t stride, uint32_t rows, uint32_t vocab,

@@ -15,6 +15,8 @@ constexpr uint32_t product_threads = panel_rows * segments;
 /// What a product reads of the weights and where its sums go.
 struct product_place {
   const uint8_t* panels;
+  uint32_t panels_before;        // of the matrix, that are not there
+  size_t pitch, columns_before;  // bytes: of a panel; of its columns that are not there
   uint32_t cols;
   product_part part;
   uint32_t rows;  // of x
@@ -49,7 +51,7 @@ LETHE_BODY product_stretch stretch_of(Block& block, const product_place& p) {
   s.begin = asked ? segment_start<T>(p.cols, s.segment) : s.origin;
   s.end = asked ? segment_start<T>(p.cols, s.segment + 1) : s.origin;
   uint32_t panel = p.part.row_begin / panel_rows + block.x();
-  s.panel = p.panels + panel * panel_stride<T>(p.cols);
+  s.panel = p.panels + (panel - p.panels_before) * p.pitch - p.columns_before;
   return s;
 }
 

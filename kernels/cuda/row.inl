@@ -8,6 +8,7 @@
 #include "kernels/cuda/matmul_float.inl"
 #include "kernels/cuda/matmul_quant.inl"
 #include "kernels/cuda/quantize.inl"
+#include "kernels/cuda/ranks.inl"
 #include "kernels/cuda/rms_norm.inl"
 #include "kernels/cuda/rows_to_float.inl"
 
@@ -79,11 +80,21 @@ struct launchers {
       return Device::launch(quant_tile<T>{place, rows}, stream);
     }
   }
-  static device_error matmul(const matrix& w, const product_part& part, const activations& x,
+  static device_error matmul(const device_matrix& w, const product_part& part, const activations& x,
                              float* y, size_t y_stride, device_stream stream) {
-    product_place place{
-        reinterpret_cast<const uint8_t*>(w.panels), w.cols, part, x.rows, y, y_stride};
-    return for_type(w.type,
+    const matrix& of = w.of;
+    size_t begin = panel_bytes_before(of, w.segment_begin);
+    size_t end = panel_bytes_before(of, w.segment_end);
+    product_place place{reinterpret_cast<const uint8_t*>(of.panels),
+                        w.first_panel,
+                        (end - begin + 63) / 64 * 64,
+                        begin,
+                        of.cols,
+                        part,
+                        x.rows,
+                        y,
+                        y_stride};
+    return for_type(of.type,
                     [&]<class Type>(Type) { return multiply<Type::value>(place, x, stream); });
   }
   static device_error quantize_rows(const float* x, size_t stride, uint32_t m, uint32_t cols,
@@ -134,6 +145,13 @@ struct launchers {
                                uint32_t cols, device_stream stream) {
     return Device::launch(add_to_rows{bias, y, stride, rows, cols}, stream);
   }
+  static device_error sum_tree(const float* x, size_t stride, uint32_t count, float* y, size_t n,
+                               device_stream stream) {
+    return Device::launch(add_tree{x, stride, count, y, n}, stream);
+  }
+  static device_error whole_rows(const column_parts& from, float* y, device_stream stream) {
+    return Device::launch(join_columns{from, y}, stream);
+  }
   static device_error first_largest(const float* logits, size_t stride, uint32_t rows,
                                     uint32_t vocab, const uint64_t* allowed, uint32_t* ids,
                                     device_stream stream) {
@@ -159,6 +177,8 @@ constexpr cuda_row row_on(const char* name) {
           .silu_multiply = on::silu,
           .add = on::add,
           .add_bias = on::add_bias,
+          .add_tree = on::sum_tree,
+          .join_columns = on::whole_rows,
           .largest = on::first_largest,
           .wipe = on::zero};
 }

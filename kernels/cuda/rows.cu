@@ -2,6 +2,7 @@
 #include "kernels/cuda/largest.inl"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/quantize.inl"
+#include "kernels/cuda/ranks.inl"
 #include "kernels/cuda/rms_norm.inl"
 #include "kernels/cuda/rows_to_float.inl"
 
@@ -12,6 +13,8 @@ template device_error gpu::launch(const rms_norm&, device_stream);
 template device_error gpu::launch(const rope&, device_stream);
 template device_error gpu::launch(const silu_multiply&, device_stream);
 template device_error gpu::launch(const add_to_rows&, device_stream);
+template device_error gpu::launch(const add_tree&, device_stream);
+template device_error gpu::launch(const join_columns&, device_stream);
 template device_error gpu::launch(const largest&, device_stream);
 template device_error gpu::launch(const wipe&, device_stream);
 template device_error gpu::launch(const rows_to_float<dtype::f32>&, device_stream);

@@ -47,6 +47,13 @@ class cuda_accelerator final : public accelerator {
   void free(device_graph graph) override { cudaGraphExecDestroy(graph); }
 
   device_error finish() override { return cudaStreamSynchronize(stream_); }
+  device_error ask(bool& done) override {
+    cudaError_t said = cudaStreamQuery(stream_);
+    done = said != cudaErrorNotReady;
+    if (done) return said;
+    cudaGetLastError();  // or the next launch would report it
+    return cudaSuccess;
+  }
 
  private:
   const cudaStream_t stream_;

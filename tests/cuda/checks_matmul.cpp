@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "kernels/panels.hpp"
 #include "tests/cuda/target.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
 #include "tests/unit/kernels_matmul_input.hpp"
@@ -39,8 +40,8 @@ struct placed {
         panels{w.type, w.rows, w.cols, memory.data()} {}
 };
 
-std::string multiply(const target& t, const tensor& w, placed& on, uint32_t m, product_part part,
-                     formats::random& random) {
+std::string multiply(const target& t, const tensor& w, const device_matrix& on, uint32_t m,
+                     product_part part, formats::random& random) {
   uint32_t cols = segment_begin(w.type, w.cols, part.segment_end) -
                   segment_begin(w.type, w.cols, part.segment_begin);
   input x = random_input(m, cols, random);
@@ -48,8 +49,7 @@ std::string multiply(const target& t, const tensor& w, placed& on, uint32_t m, p
   uint32_t stride = part.row_end - part.row_begin + 3;
   std::vector<float> want(m * stride, 12345.0f);
   room<float> got(t, want);
-  device_error error =
-      t.row->matmul(on.panels, part, device_x.view(x), got.data(), stride, t.stream);
+  device_error error = t.row->matmul(on, part, device_x.view(x), got.data(), stride, t.stream);
   reference.matmul(w.panels, part, x.view(), want.data(), stride);
   if (error == 0 && same_bits_of(got.read(), want)) return "";
   return "products differ, error " + std::to_string(error) + ": " + std::to_string(w.rows) + " x " +
@@ -78,7 +78,8 @@ std::string whole(const target& t, dtype type) {
     for (uint32_t n : {1u, 7u, 16u, 17u, 33u}) {
       tensor w(type, n, k, random);
       placed on(t, w);
-      std::string said = multiply(t, w, on, counts[turn++ % 11], {0, n, 0, segments}, random);
+      std::string said =
+          multiply(t, w, {on.panels}, counts[turn++ % 11], {0, n, 0, segments}, random);
       if (!said.empty()) return said;
     }
   }
@@ -94,14 +95,46 @@ std::string parts(const target& t, dtype type) {
   for (range rows :
        {range{0, 5}, {3, 4}, {5, 16}, {9, 40}, {16, 77}, {31, 65}, {76, 77}, {20, 20}}) {
     for (uint32_t m : {1u, 3u, 6u}) {
-      std::string said = multiply(t, w, on, m, {rows.first, rows.second, 0, segments}, random);
+      std::string said =
+          multiply(t, w, {on.panels}, m, {rows.first, rows.second, 0, segments}, random);
       if (!said.empty()) return said;
     }
   }
   for (range s :
        {range{0, 1}, {0, 2}, {2, 4}, {0, 4}, {4, 8}, {7, 8}, {2, 7}, {3, 6}, {1, 8}, {5, 5}}) {
     for (uint32_t m : {1u, 2u, 19u}) {
-      std::string said = multiply(t, w, on, m, {9, 40, s.first, s.second}, random);
+      std::string said = multiply(t, w, {on.panels}, m, {9, 40, s.first, s.second}, random);
+      if (!said.empty()) return said;
+    }
+  }
+  return "";
+}
+
+/// Of a matrix only the panels under a rank's rows, and of these only its segments.
+std::string held(const target& t, dtype type) {
+  formats::random random(16);
+  tensor w(type, 77, 11 * block_elements(type) * (is_float(type) ? 31 : 1), random);
+  for (product_part there : {product_part{0, 77, 0, 8},
+                             {37, 70, 0, 8},
+                             {0, 77, 6, 8},
+                             {0, 77, 0, 2},
+                             {17, 77, 3, 6},
+                             {64, 77, 7, 8}}) {
+    matrix m = w.panels;
+    size_t whole = panel_bytes(type, m.cols), begin = panel_bytes_before(m, there.segment_begin);
+    size_t bytes = panel_bytes_before(m, there.segment_end) - begin;
+    std::vector<std::byte> panels;
+    uint32_t first = there.row_begin / panel_rows;
+    for (uint32_t p = first; p * panel_rows < there.row_end; ++p) {
+      const std::byte* from = m.panels + p * whole + begin;
+      panels.insert(panels.end(), from, from + bytes);
+      panels.resize((panels.size() + 63) / 64 * 64);
+    }
+    room<std::byte> on(t, panels);
+    m.panels = on.data();
+    for (uint32_t x_rows : {1u, 3u, 18u}) {
+      std::string said =
+          multiply(t, w, {m, first, there.segment_begin, there.segment_end}, x_rows, there, random);
       if (!said.empty()) return said;
     }
   }
@@ -164,7 +197,7 @@ std::string far_panel(const target& t) {
     on_target device_x(t, x);
     std::vector<float> want(m * panel_rows);
     room<float> got(t, want);
-    t.row->matmul(far, {first, first + panel_rows, 0, segments}, device_x.view(x), got.data(),
+    t.row->matmul({far}, {first, first + panel_rows, 0, segments}, device_x.view(x), got.data(),
                   panel_rows, t.stream);
     reference.matmul(w.panels, {0, panel_rows, 0, segments}, x.view(), want.data(), panel_rows);
     same = same && same_bits_of(got.read(), want);
@@ -187,6 +220,7 @@ std::vector<check> matmul_checks() {
     std::string name = name_of(type);
     all.push_back({"matmul_" + name, [type](const target& t) { return whole(t, type); }});
     all.push_back({"matmul_parts_" + name, [type](const target& t) { return parts(t, type); }});
+    all.push_back({"matmul_held_" + name, [type](const target& t) { return held(t, type); }});
     all.push_back(
         {"rows_to_float_" + name, [type](const target& t) { return embedding(t, type); }});
   }

@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -118,6 +119,61 @@ std::string add(const target& t) {
   return "";
 }
 
+/// The tree over parts [begin, end), cut in the middle of a power of two.
+float tree(const std::vector<float>& x, size_t stride, size_t i, uint32_t begin, uint32_t end) {
+  if (end - begin == 1) return x[begin * stride + i];
+  uint32_t half = std::bit_ceil(end - begin) / 2;
+  return tree(x, stride, i, begin, begin + half) + tree(x, stride, i, begin + half, end);
+}
+
+std::string add_tree(const target& t) {
+  for (uint32_t n : odd_sizes) {
+    for (uint32_t count = 1; count <= segments; count++) {
+      std::vector<float> x = normal_floats(size_t{count} * (n + 3), n + count, 3.0f);
+      for (uint32_t r = 0; r < count; r++) x[r * (n + 3)] = -0.0f;
+      room<float> from(t, x);
+      auto by = [&](float* y) {
+        for (uint32_t i = 0; i < n; i++) y[i] = tree(x, n + 3, i, 0, count);
+      };
+      bool apart = same(
+          t, std::vector<float>(n, 99.0f),
+          [&](float* y) { return t.row->add_tree(from.data(), n + 3, count, y, n, t.stream); }, by);
+      bool in_place = same(
+          t, x, [&](float* y) { return t.row->add_tree(y, n + 3, count, y, n, t.stream); }, by);
+      if (!apart || !in_place) return differs("sums of " + std::to_string(count) + " parts", n);
+    }
+  }
+  return "";
+}
+
+/// Where some parts are empty, where they differ, and where the last unit is not whole.
+std::string join_columns(const target& t) {
+  constexpr uint32_t rows = 3;
+  for (uint32_t cols : {1u, 16u, 53u, 64u, 300u}) {
+    for (uint32_t parts : {1u, 2u, 3u, 8u}) {
+      for (uint32_t unit : {1u, 16u}) {
+        uint32_t units = (cols + unit - 1) / unit;
+        auto begin_of = [&](uint32_t p) { return std::min(cols, units * p / parts * unit); };
+        size_t stride = size_t{rows} * (units + parts - 1) / parts * unit + 5;
+        std::vector<float> want = normal_floats(rows * cols, cols), x(parts * stride, 99.0f);
+        for (uint32_t p = 0; p < parts; p++) {
+          uint32_t begin = begin_of(p), width = begin_of(p + 1) - begin;
+          for (uint32_t r = 0; r < rows; r++) {
+            std::copy_n(&want[r * cols + begin], width, &x[p * stride + r * width]);
+          }
+        }
+        room<float> from(t, x), got(t, std::vector<float>(want.size()));
+        device_error error = t.row->join_columns({from.data(), stride, rows, cols, parts, unit},
+                                                 got.data(), t.stream);
+        if (error != 0 || !same_bits_of(got.read(), want)) {
+          return differs("rows of " + std::to_string(parts) + " parts", cols);
+        }
+      }
+    }
+  }
+  return "";
+}
+
 struct quantized {
   std::vector<int8_t> q;
   std::vector<float> scales;
@@ -219,8 +275,9 @@ std::string wipe(const target& t) {
 }  // namespace
 
 std::vector<check> row_checks() {
-  return {{"rms_norm", norm},     {"rope", turn},       {"silu_multiply", silu}, {"add", add},
-          {"quantize", quantize}, {"largest", largest}, {"wipe", wipe}};
+  return {{"rms_norm", norm},     {"rope", turn},         {"silu_multiply", silu},
+          {"add", add},           {"add_tree", add_tree}, {"join_columns", join_columns},
+          {"quantize", quantize}, {"largest", largest},   {"wipe", wipe}};
 }
 
 }  // namespace lethe

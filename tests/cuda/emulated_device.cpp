@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "tests/cuda/guarded.hpp"
 
@@ -81,12 +82,9 @@ device_error device::end_graph(device_graph& made) {
 device_error device::queue(device_graph graph) {
   auto known = graphs_.find(graph);
   if (known == graphs_.end()) return invalid_value;
-  return put([this, all = known->second.get()] {
-    ++counts_.graphs_run;
-    for (const auto& call : *all)
-      if (device_error e = call()) return e;
-    return 0;
-  });
+  put([this] { return ++counts_.graphs_run, 0; });
+  for (const auto& call : *known->second) put(call);
+  return 0;
 }
 
 void device::free(device_graph graph) {
@@ -94,15 +92,33 @@ void device::free(device_graph graph) {
   graphs_.erase(graph);
 }
 
+/// As far as it gets.
+device_error device::run_queued() {
+  size_t ran = 0;
+  device_error e = broken_ ? launch_failed : 0;
+  for (; e == 0 && ran < queued_.size(); ++ran)
+    if ((e = queued_[ran]()) != 0) break;
+  if (e != 0 && e != not_ready) ran = queued_.size();
+  queued_.erase(queued_.begin(), queued_.begin() + std::ptrdiff_t(ran));
+  return e;
+}
+
 device_error device::finish() {
   if (recorded_) return invalid_value;
   ++counts_.waits;
-  calls now = std::move(queued_);
-  queued_.clear();
-  if (broken_) return launch_failed;
-  for (const auto& call : now)
-    if (device_error e = call()) return e;
-  return 0;
+  device_error e;
+  while ((e = run_queued()) == not_ready)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  return e;
+}
+
+device_error device::ask(bool& done) {
+  if (recorded_) return invalid_value;
+  bool any = !queued_.empty();
+  device_error e = run_queued();
+  done = e != not_ready;
+  counts_.waits += any && done;
+  return done ? e : 0;
 }
 
 }  // namespace lethe::emulated

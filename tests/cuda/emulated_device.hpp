@@ -27,9 +27,15 @@ class device final : public accelerator {
   device_error queue(device_graph graph) override;
   void free(device_graph graph) override;
   device_error finish() override;
+  device_error ask(bool& done) override;
+
+  /// What another library has this device do; not_ready: that goes on.
+  void enqueue(std::function<device_error()> call) { put(std::move(call)); }
+  bool capturing() const { return recorded_ != nullptr; }
 
   struct counts {
-    uint32_t allocations = 0, graphs_run = 0, waits = 0;
+    uint32_t allocations = 0, graphs_run = 0;
+    uint32_t waits = 0;  // for what was queued, whether by asking or not
   };
   const counts& counted() const { return counts_; }
   const std::string& fault() const { return machine_.fault(); }
@@ -43,6 +49,7 @@ class device final : public accelerator {
  private:
   using calls = machine::calls;
   bool knows(const void* at, size_t bytes) const;
+  device_error run_queued();
   device_error put(std::function<device_error()> call);
 
   machine machine_;

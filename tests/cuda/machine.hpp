@@ -125,7 +125,7 @@ class machine {
 };
 
 /// As CUDA numbers them.
-inline constexpr device_error launch_failed = 719, invalid_value = 1;
+inline constexpr device_error launch_failed = 719, invalid_value = 1, not_ready = 600;
 inline constexpr uint32_t shared_bytes_max = 48 << 10;  // of a launch that asks for no more
 
 template <class Body>
