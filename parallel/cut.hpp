@@ -30,6 +30,11 @@ constexpr range panels_of(uint32_t rows, uint32_t i, uint32_t n) {
   return {std::min(rows, panels.begin * panel_rows), std::min(rows, panels.end * panel_rows)};
 }
 
+/// No part of `total`, cut into n on whole units, is wider.
+constexpr uint32_t widest_part(uint32_t total, uint32_t unit, uint32_t n) {
+  return ((total + unit - 1) / unit + n - 1) / n * unit;
+}
+
 /// Ranks of one grid at most.
 inline constexpr uint32_t ranks_max = 256;
 

@@ -4,26 +4,40 @@
 
 namespace lethe {
 
+namespace {
+
+step_form form_of(uint32_t decodes, uint32_t tiles) {
+  run_counts runs{.decodes = decodes, .longest = 1, .tiles = tiles};
+  return {.tokens = decodes, .logit_rows = decodes, .runs = runs, .last = runs, .kept = {}};
+}
+
+}  // namespace
+
 decode_graphs::~decode_graphs() {
   for (device_graph g : all_) on_.free(g);
 }
 
-device_error decode_graphs::make(device_stage& stage, uint32_t decodes_max, uint32_t tiles_max) {
+device_error decode_graphs::make(device_stage& stage, uint32_t decodes_max, uint32_t tiles_max,
+                                 bool talks) {
   tile_buckets_ = bucket_of(tiles_max) + 1;
-  for (uint32_t i = 0; i <= bucket_of(decodes_max); ++i)
-    for (uint32_t j = 0; j < tile_buckets_; ++j) {
-      uint32_t decodes = std::min(1u << i, decodes_max);
-      run_counts runs{.decodes = decodes, .longest = 1, .tiles = std::min(1u << j, tiles_max)};
-      device_graph made = nullptr;
-      if (device_error e = on_.begin_graph()) return e;
-      device_error queued = stage.queue(
-          {.tokens = decodes, .logit_rows = decodes, .runs = runs, .last = runs, .kept = {}});
-      device_error ended = on_.end_graph(made);
-      if (made != nullptr) all_.push_back(made);
-      if (queued != 0 || ended != 0) return queued != 0 ? queued : ended;
-    }
+  for (uint32_t i = 0; i <= bucket_of(decodes_max); ++i) {
+    uint32_t decodes = std::min(1u << i, decodes_max);
+    if (talks)
+      if (device_error e = stage.queue(form_of(decodes, 1))) return e;
+    for (uint32_t j = 0; j < tile_buckets_; ++j)
+      if (device_error e = make_one(stage, decodes, std::min(1u << j, tiles_max))) return e;
+  }
   decodes_max_ = decodes_max;
   return 0;
+}
+
+device_error decode_graphs::make_one(device_stage& stage, uint32_t decodes, uint32_t tiles) {
+  device_graph made = nullptr;
+  if (device_error e = on_.begin_graph()) return e;
+  device_error queued = stage.queue(form_of(decodes, tiles));
+  device_error ended = on_.end_graph(made);
+  if (made != nullptr) all_.push_back(made);
+  return queued != 0 ? queued : ended;
 }
 
 device_error decode_graphs::queue(uint32_t places, uint32_t tiles) {

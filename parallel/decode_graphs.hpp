@@ -15,7 +15,9 @@ class decode_graphs {
   decode_graphs(const decode_graphs&) = delete;
   ~decode_graphs();
 
-  device_error make(device_stage& stage, uint32_t decodes_max, uint32_t tiles_max);
+  /// `talks`: with other ranks, which make the same graphs at the same time. NCCL wants to have
+  /// been called in every shape before.
+  device_error make(device_stage& stage, uint32_t decodes_max, uint32_t tiles_max, bool talks);
   /// How many sequences the graph for so many is made for; 0: there is none.
   uint32_t places_for(uint32_t decodes) const {
     return decodes > decodes_max_ ? 0 : std::min(std::bit_ceil(decodes), decodes_max_);
@@ -24,6 +26,7 @@ class decode_graphs {
   uint32_t count() const { return uint32_t(all_.size()); }
 
  private:
+  device_error make_one(device_stage& stage, uint32_t decodes, uint32_t tiles);
   /// Of the least bucket that holds n: 1, 2, 4 ...
   static uint32_t bucket_of(uint32_t n) { return uint32_t(std::bit_width(n - 1)); }
 

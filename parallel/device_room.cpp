@@ -21,6 +21,27 @@ class carving {
   size_t used_ = 0;
 };
 
+/// Floats that a tensor rank tells the others of a token's o or down.
+size_t told_of(const matrix& m, uint32_t ranks) {
+  if (cuts_along_k(m.type, m.cols, ranks)) return m.rows;
+  return std::max(widest_part(m.cols, 1, ranks), widest_part(m.rows, panel_rows, ranks));
+}
+
+/// Of all layers of all stages: ranks ask for memory of the same size.
+void add_shared(device_room& r, const model_weights& weights, const shard_part& part) {
+  uint32_t n = part.tensor_size;
+  if (part.stages > 1) r.shared_floats = r.tokens * r.hidden;
+  if (n == 1) return;
+  size_t told = 0;
+  for (const layer_weights& l : weights.layers)
+    for (const matrix* m : {&l.attention.o, &l.mlp.down}) {
+      told = std::max(told, told_of(*m, n));
+      if (!cuts_along_k(m->type, m->cols, n)) r.wide = std::max(r.wide, size_t{m->cols});
+    }
+  size_t vocab = widest_part(weights.shape.vocab, panel_rows, n);
+  r.shared_floats = std::max({r.shared_floats, n * r.tokens * told, n * r.logit_rows * vocab});
+}
+
 size_t carve(const device_room& r, std::byte* at, device_inputs& to) {
   carving c(at);
   c.take(to.ids, r.tokens);
@@ -34,7 +55,7 @@ size_t carve(const device_room& r, std::byte* at, device_inputs& to) {
 
 size_t carve(const device_room& r, std::byte* at, device_buffers& to) {
   carving c(at);
-  size_t widest = std::max({r.hidden, r.q, r.ffn});
+  size_t widest = std::max({r.hidden, r.q, r.ffn, r.wide});
   c.take(to.x[0], r.tokens * r.hidden);
   c.take(to.x[1], r.logit_rows * r.hidden);
   c.take(to.normed, r.tokens * r.hidden);
@@ -45,6 +66,7 @@ size_t carve(const device_room& r, std::byte* at, device_buffers& to) {
   c.take(to.gate, r.tokens * r.ffn);
   c.take(to.up, r.tokens * r.ffn);
   c.take(to.joined, r.tokens * r.hidden);
+  c.take(to.wide, r.tokens * r.wide);
   c.take(to.quants, r.tokens * widest);
   c.take(to.scales, (r.tokens * widest + 31) / 32);
   c.take(to.sums, (r.tokens * widest + 15) / 16);
@@ -55,14 +77,18 @@ size_t carve(const device_room& r, std::byte* at, device_buffers& to) {
 
 }  // namespace
 
-device_room device_room::of(const model_shape& shape, const shard_config& config,
+device_room device_room::of(const model_weights& weights, const shard_config& config,
                             size_t score_tiles) {
+  const model_shape& shape = weights.shape;
+  const shard_part& part = config.part;
   device_room r{};
   r.tokens = config.step_tokens;
   r.logit_rows = std::min(config.logit_rows, config.step_tokens);
-  r.hidden = shape.hidden, r.ffn = shape.ffn, r.vocab = shape.vocab;
-  r.q = size_t{shape.heads} * shape.head_dim;
-  r.kv = size_t{shape.kv_heads} * shape.head_dim;
+  r.hidden = shape.hidden, r.ffn = part.ffn.size();
+  r.vocab = part.last() && part.tensor_rank == 0 ? shape.vocab : 0;
+  r.q = size_t{part.heads.size()} * shape.head_dim;
+  r.kv = size_t{part.kv_heads.size()} * shape.head_dim;
+  add_shared(r, weights, part);
   r.pairs = shape.rope.rotary / 2;
   r.table_pages = config.pages;
   if (shape.context_max != 0)
@@ -70,7 +96,7 @@ device_room device_room::of(const model_shape& shape, const shard_config& config
         config.pages, (shape.context_max + config.page_tokens - 1) / config.page_tokens);
   r.tiles = uint32_t((r.table_pages * config.page_tokens + attention_tile - 1) / attention_tile);
   size_t at_once = std::max<size_t>(r.tiles, std::min(score_tiles, r.tokens * r.tiles));
-  r.score_floats = at_once * attention_tile * shape.heads;
+  r.score_floats = at_once * attention_tile * part.heads.size();
   return r;
 }
 

@@ -18,6 +18,7 @@ struct device_inputs {
 struct device_buffers {
   float* x[2];  // the residual stream; of all tokens, of those that become logits
   float *normed, *q, *k, *v, *attended, *gate, *up, *joined;
+  float* wide;  // what o or down reads where its K is not cut among ranks
   int8_t* quants;
   float* scales;
   int16_t* sums;
@@ -28,13 +29,16 @@ struct device_buffers {
 /// How much room a shard's steps take.
 struct device_room {
   size_t tokens, logit_rows;
-  size_t hidden, q, kv, ffn, vocab, pairs;
-  size_t table_pages;   // of one sequence at most
-  uint32_t tiles;       // that the longest context has
-  size_t score_floats;  // of decodes whose scores are computed at once
+  size_t hidden, q, kv, ffn, wide, pairs;  // of this rank's part
+  size_t vocab;                            // columns of the logits; 0: they are another rank's
+  size_t shared_floats;  // that ranks pass each other at once; the same on every rank
+  size_t table_pages;    // of one sequence at most
+  uint32_t tiles;        // that the longest context has
+  size_t score_floats;   // of decodes whose scores are computed at once
 
   /// `score_tiles`: whose scores there is room for at once, in all heads.
-  static device_room of(const model_shape& shape, const shard_config& config, size_t score_tiles);
+  static device_room of(const model_weights& weights, const shard_config& config,
+                        size_t score_tiles);
   size_t pages() const { return tokens * table_pages; }
 
   size_t inputs_bytes() const;

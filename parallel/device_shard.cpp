@@ -1,8 +1,10 @@
 #include "parallel/device_shard.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 #include "parallel/decode_graphs.hpp"
 #include "parallel/device_weights.hpp"
@@ -12,21 +14,28 @@
 namespace lethe {
 
 struct device_shard::parts {
-  parts(accelerator& device, const cuda_row& kernels, const device_config& c,
-        std::unique_ptr<device_weights> w);
+  parts(accelerator& device, const cuda_row& kernels, const model_weights& whole,
+        const device_config& c, std::unique_ptr<device_weights> w, nccl_world* others);
 
   bool has_memory() const;
+  result<void> take_shared();
   void use_memory();
+  result<void> make_graphs(const device_config& c);
+  result<void> run(const step_plan& plan, const step_data& data);
   result<void> check_tables(const step_plan& plan) const;
   void clean(const step_plan& plan);
   void wipe_page(uint32_t id);
   void wipe_scratch();
+  void wipe_staging();
   step_form tell(const step_plan& plan, const step_data& data);
   void tell_runs(const step_plan& plan, bool last, run_counts& counts);
   void tell_angles(const plan_entry& e);
   void send(uint32_t rows, uint32_t runs, uint32_t tables);
   void compute(const step_plan& plan, const step_data& data);
-  void answer(const step_plan& plan, const step_data& data);
+  result<void> answer(const step_plan& plan, const step_data& data);
+  result<void> wait(const char* what);
+  bool asked();
+  bool leave_nothing();
   void note(device_error e) {
     if (error == 0) error = e;
   }
@@ -36,11 +45,14 @@ struct device_shard::parts {
   const shard_config config;
   const std::unique_ptr<device_weights> weights;
   const model_shape& shape;
+  nccl_world* const world;
   const kv_layout layout;
   const device_room room;
   const std::vector<double> frequencies;
   const double magnitude;
   const device_memory pages, activations, inputs, pinned_inputs, pinned_logits;
+
+  std::span<std::byte> shared;  // the world's
 
   std::unique_ptr<device_stage> stage;
   decode_graphs graphs;
@@ -53,21 +65,27 @@ struct device_shard::parts {
 
 namespace {
 
+// How long an end of the world may take to leave the device.
+constexpr std::chrono::seconds patience{30};
+
 result<void> failed(const char* what, device_error e) {
   return fail("shard: {} failed on the device: CUDA error {}", what, e);
 }
 
 }  // namespace
 
-device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const device_config& c,
-                           std::unique_ptr<device_weights> w)
+device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const model_weights& whole,
+                           const device_config& c, std::unique_ptr<device_weights> w,
+                           nccl_world* others)
     : on(device),
       row(kernels),
       config(c.shard),
       weights(std::move(w)),
       shape(weights->get().shape),
-      layout{shape.layers, shape.kv_heads, shape.head_dim, config.page_tokens, config.kv},
-      room(device_room::of(shape, config, c.score_tiles)),
+      world(others),
+      layout{config.part.layers.size(), config.part.kv_heads.size(), shape.head_dim,
+             config.page_tokens, config.kv},
+      room(device_room::of(whole, config, c.score_tiles)),
       frequencies(rope_frequencies(shape.rope)),
       magnitude(rope_magnitude(shape.rope)),
       pages(on, memory_kind::device, config.pages * layout.page_bytes()),
@@ -82,7 +100,16 @@ device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const d
 
 bool device_shard::parts::has_memory() const {
   return pages.data() && activations.data() && inputs.data() && pinned_inputs.data() &&
-         pinned_logits.data();
+         (pinned_logits.data() || room.vocab == 0);
+}
+
+/// Registered, where devices reach each other.
+result<void> device_shard::parts::take_shared() {
+  if (room.shared_floats == 0) return {};
+  auto memory = world->allocate(room.shared_floats * sizeof(float));
+  if (!memory) return memory.why();
+  shared = {static_cast<std::byte*>(memory->at), memory->bytes};
+  return {};
 }
 
 /// Wipes all of it: what an earlier process left there is not ours to compute with.
@@ -91,51 +118,85 @@ void device_shard::parts::use_memory() {
   here = room.inputs_at(pinned_inputs.data());
   buffers = room.buffers_at(activations.data());
   std::memset(pinned_inputs.data(), 0, pinned_inputs.size());
-  stage = std::make_unique<device_stage>(on, row, weights->get(), room, there, buffers, layout,
-                                         pages.data());
+  stage = std::make_unique<device_stage>(
+      device_setting{.on = on,
+                     .row = row,
+                     .weights = *weights,
+                     .room = room,
+                     .part = config.part,
+                     .in = there,
+                     .b = buffers,
+                     .layout = layout,
+                     .pool = pages.data(),
+                     .world = world,
+                     .shared = reinterpret_cast<float*>(shared.data())});
   note(row.wipe(pages.data(), pages.size(), on.stream()));
   wipe_scratch();
 }
 
-result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const cuda_row& row,
-                                                         const model_weights& weights,
-                                                         const device_config& with) {
+result<void> device_shard::parts::make_graphs(const device_config& c) {
+  if (c.graphs) note(graphs.make(*stage, uint32_t(room.logit_rows), room.tiles, world != nullptr));
+  wipe_scratch();  // of what was computed to connect ranks
+  return wait("the start");
+}
+
+result<std::unique_ptr<device_shard>> device_shard::start(accelerator& on, const cuda_row& row,
+                                                          const model_weights& weights,
+                                                          const device_config& with,
+                                                          nccl_world* world) {
   const shard_config& config = with.shard;
-  check(config.part.tensor_size == 1 && config.part.stages == 1);
-  check(config.page_tokens > 0 && config.pages > 0 && config.step_tokens > 0);
-  check(config.step_tokens < 65536);  // rows are blocks along a grid's y
-  auto uploaded = device_weights::upload(on, weights);
+  auto uploaded = device_weights::upload(on, weights, config.part);
   if (!uploaded) return uploaded.why();
-  auto p = std::make_unique<parts>(on, row, with, *std::move(uploaded));
+  auto p = std::make_unique<parts>(on, row, weights, with, *std::move(uploaded), world);
   if (!p->has_memory())
     return fail(
         "shard: no room on the device for {} pages of {} bytes and {} tokens a step; lower "
         "pages or step tokens",
         config.pages, p->layout.page_bytes(), config.step_tokens);
+  if (auto taken = p->take_shared(); !taken) return taken.why();
   p->use_memory();
-  if (with.graphs) p->note(p->graphs.make(*p->stage, uint32_t(p->room.logit_rows), p->room.tiles));
-  p->note(on.finish());
-  if (p->error != 0) return failed("the start", p->error).why();
-  return std::unique_ptr<device_shard>(new device_shard(std::move(p)));
+  std::unique_ptr<device_shard> made(new device_shard(std::move(p)));
+  if (auto ready = made->parts_->make_graphs(with); !ready) return ready.why();
+  return made;
+}
+
+result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const cuda_row& row,
+                                                         const model_weights& weights,
+                                                         const device_config& with,
+                                                         nccl_world* world) {
+  const shard_config& config = with.shard;
+  const shard_part& part = config.part;
+  uint32_t ranks = part.tensor_size * part.stages;
+  check(ranks == (world == nullptr ? 1 : world->world().size()));
+  check(world == nullptr ||
+        world->world().rank() == part.stage * part.tensor_size + part.tensor_rank);
+  check(config.page_tokens > 0 && config.pages > 0 && config.step_tokens > 0);
+  check(config.step_tokens < 65536);  // rows are blocks along a grid's y
+  auto made = start(on, row, weights, with, world);
+  if (!made && world != nullptr) world->abort();
+  return made;
 }
 
 device_shard::device_shard(std::unique_ptr<parts> p) : parts_(std::move(p)) {}
 
+/// Where NCCL does not leave the device, and may still write, its memory is not given back.
 device_shard::~device_shard() {
-  for (uint32_t id = 0; id < parts_->config.pages; ++id) parts_->wipe_page(id);
-  parts_->wipe_scratch();
-  parts_->on.finish();
+  if (!parts_->leave_nothing()) (void)parts_.release();
 }
 
 result<void> device_shard::execute(const step_plan& plan, const step_data& data) {
-  parts& p = *parts_;
-  if (auto fits = check_plan(plan, data, p.config, uint32_t(p.room.vocab)); !fits) return fits;
-  if (auto fits = p.check_tables(plan); !fits) return fits;
-  p.error = 0;
-  p.clean(plan);
-  if (plan.tokens != 0) p.compute(plan, data);
-  p.answer(plan, data);
-  return p.error == 0 ? result<void>() : failed("a step", p.error);
+  auto done = parts_->run(plan, data);
+  if (!done && parts_->world != nullptr) parts_->world->abort();
+  return done;
+}
+
+result<void> device_shard::parts::run(const step_plan& plan, const step_data& data) {
+  if (auto fits = check_plan(plan, data, config, shape.vocab); !fits) return fits;
+  if (auto fits = check_tables(plan); !fits) return fits;
+  error = 0;
+  clean(plan);
+  if (plan.tokens != 0) compute(plan, data);
+  return answer(plan, data);
 }
 
 /// The device's room for tables is bounded; the planner's tables of sequences are, too.
@@ -153,7 +214,7 @@ result<void> device_shard::parts::check_tables(const step_plan& plan) const {
 /// Wipes, then copies; afterwards pages that the step writes to are known.
 void device_shard::parts::clean(const step_plan& plan) {
   for (uint32_t id : plan.wipes) wipe_page(id);
-  if (plan.wipe_scratch) wipe_scratch();
+  if (plan.wipe_scratch) wipe_scratch(), wipe_staging();
   for (const page_copy& c : plan.copies) {
     touched[c.to] = 1;
     size_t bytes = size_t{c.tokens} * kv_row_bytes(layout.type, layout.head_dim);
@@ -176,12 +237,20 @@ void device_shard::parts::wipe_page(uint32_t id) {
 void device_shard::parts::wipe_scratch() {
   note(row.wipe(activations.data(), activations.size(), on.stream()));
   note(row.wipe(inputs.data(), inputs.size(), on.stream()));
+  if (!shared.empty()) note(row.wipe(shared.data(), shared.size(), on.stream()));
+}
+
+/// NCCL's own memory, with what is zeros by then.
+void device_shard::parts::wipe_staging() {
+  if (shared.empty()) return;
+  for (nccl_communicator* group : {world->tensor(), world->pipeline()})
+    if (group != nullptr) (void)group->wipe(shared.data(), shared.size(), on.stream());
 }
 
 /// Puts what the device is to know of a step into pinned memory.
 step_form device_shard::parts::tell(const step_plan& plan, const step_data& data) {
   step_form form{.tokens = plan.tokens, .logit_rows = plan.logit_rows};
-  std::copy_n(data.token_ids, plan.tokens, here.ids);
+  if (config.part.first()) std::copy_n(data.token_ids, plan.tokens, here.ids);
   std::ranges::copy(plan.pages, here.pages);
   tell_runs(plan, false, form.runs);
   tell_runs(plan, true, form.last);
@@ -244,15 +313,47 @@ void device_shard::parts::compute(const step_plan& plan, const step_data& data) 
 }
 
 /// The step's only wait. Nothing of the step stays in pinned memory.
-void device_shard::parts::answer(const step_plan& plan, const step_data& data) {
+result<void> device_shard::parts::answer(const step_plan& plan, const step_data& data) {
   size_t bytes = plan.logit_rows * room.vocab * sizeof(float);
   if (bytes != 0) note(on.copy(pinned_logits.data(), buffers.logits, bytes));
-  note(on.finish());
-  if (bytes != 0 && error == 0) std::memcpy(data.logits, pinned_logits.data(), bytes);
+  auto done = wait("a step");
+  if (bytes != 0 && done) std::memcpy(data.logits, pinned_logits.data(), bytes);
   wipe(pinned_logits.data(), bytes);
-  if (plan.tokens == 0) return;
+  if (plan.tokens == 0) return done;
   size_t told = size_t(reinterpret_cast<std::byte*>(here.pages) - pinned_inputs.data());
   wipe(pinned_inputs.data(), told + plan.pages.size() * sizeof(uint32_t));
+  return done;
+}
+
+/// With others no longer than they live: a device may wait for one that is gone.
+result<void> device_shard::parts::wait(const char* what) {
+  result<void> alive;
+  if (world != nullptr)
+    alive = world->wait([this] { return asked(); });
+  else
+    note(on.finish());
+  return error == 0 ? alive : failed(what, error);
+}
+
+bool device_shard::parts::asked() {
+  bool done = false;
+  note(on.ask(done));
+  return done || error != 0;
+}
+
+/// Whether the device has done all. After the world's end NCCL has left it, or never will.
+bool device_shard::parts::leave_nothing() {
+  error = 0;
+  for (uint32_t id = 0; id < config.pages; ++id) wipe_page(id);
+  wipe_scratch();
+  (void)wait("the end");
+  auto until = std::chrono::steady_clock::now() + patience;
+  bool done = false;
+  while (on.ask(done) == 0 && !done && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wipe(pinned_inputs.data(), pinned_inputs.size());
+  wipe(pinned_logits.data(), pinned_logits.size());
+  return done;
 }
 
 std::span<std::byte> device_shard::pool() const {
@@ -261,6 +362,7 @@ std::span<std::byte> device_shard::pool() const {
 std::span<std::byte> device_shard::scratch() const {
   return {parts_->activations.data(), parts_->activations.size()};
 }
+std::span<std::byte> device_shard::shared() const { return parts_->shared; }
 size_t device_shard::page_bytes() const { return parts_->layout.page_bytes(); }
 uint32_t device_shard::graphs() const { return parts_->graphs.count(); }
 

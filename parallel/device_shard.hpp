@@ -4,12 +4,13 @@
 #include <span>
 
 #include "parallel/accelerator.hpp"
+#include "parallel/nccl_world.hpp"
 #include "parallel/shard.hpp"
 
 namespace lethe {
 
 struct device_config {
-  /// `part` is all of the model; only what is said of pages and steps counts.
+  /// The part, and what is said of pages and steps.
   shard_config shard;
   /// Decodes are queued as graphs made for 1, 2, 4 ... sequences, with runs of no tokens in the
   /// places that are left.
@@ -20,31 +21,40 @@ struct device_config {
   uint32_t score_tiles = 4096;
 };
 
-/// A whole model on one device: its weights, its key/value pages and its scratch lie there. Gives
-/// the bits of `shard`. Memory is taken and decode graphs are made at the start; a step queues
-/// work, waits once, for its logits, and takes no memory.
+/// One rank's part of a model on a device: its weights, its key/value pages and its scratch lie
+/// there. Gives the bits of `shard`. Memory is taken and decode graphs are made at the start; a
+/// step queues work, waits once, and takes no memory.
 class device_shard {
  public:
-  /// The device outlives the shard; the weights need not.
+  /// `world` joins the ranks of the cut, whose calls of this and of `execute` are the same; null:
+  /// one rank has all. It and the device outlive the shard; the weights need not. Whoever fails
+  /// ends the world, so that nobody waits for it.
   static result<std::unique_ptr<device_shard>> make(accelerator& on, const cuda_row& row,
                                                     const model_weights& weights,
-                                                    const device_config& config);
-  /// Wipes.
+                                                    const device_config& config,
+                                                    nccl_world* world = nullptr);
+  /// Wipes what is this rank's, and meets no other: what NCCL staged went with the last plan that
+  /// said so, or goes with the world.
   ~device_shard();
 
-  /// As shard::execute. After an error of the device nothing that lies there is known to be wiped:
-  /// the process that holds it has to end.
+  /// As shard::execute. Every error but a lone rank's refused plan is final. After an error of the
+  /// device nothing that lies there is known to be wiped: the process that holds it has to end.
   result<void> execute(const step_plan& plan, const step_data& data);
 
-  /// For tests and the audit: what lies on the device.
+  /// For tests and the audit: what lies on the device; `shared` is what collectives work on.
   std::span<std::byte> pool() const;
   std::span<std::byte> scratch() const;
+  std::span<std::byte> shared() const;
   size_t page_bytes() const;
   uint32_t graphs() const;
 
  private:
   struct parts;
   explicit device_shard(std::unique_ptr<parts> p);
+  static result<std::unique_ptr<device_shard>> start(accelerator& on, const cuda_row& row,
+                                                     const model_weights& weights,
+                                                     const device_config& config,
+                                                     nccl_world* world);
   std::unique_ptr<parts> parts_;
 };
 

@@ -14,31 +14,33 @@ uint32_t tiles_of(uint32_t window, uint32_t most) {
 
 }  // namespace
 
-device_stage::device_stage(accelerator& on, const cuda_row& row, const model_weights& weights,
-                           const device_room& room, const device_inputs& in,
-                           const device_buffers& b, const kv_layout& layout, std::byte* pool)
-    : on_(on),
-      row_(row),
-      stream_(on.stream()),
-      weights_(weights),
-      shape_(weights.shape),
-      room_(room),
-      in_(in),
-      b_(b),
-      layout_(layout),
-      pool_(pool) {}
+device_stage::device_stage(const device_setting& with)
+    : on_(with.on),
+      row_(with.row),
+      stream_(with.on.stream()),
+      weights_(with.weights.get()),
+      parts_(with.weights.parts()),
+      shape_(weights_.shape),
+      part_(with.part),
+      room_(with.room),
+      in_(with.in),
+      b_(with.b),
+      layout_(with.layout),
+      pool_(with.pool),
+      world_(with.world),
+      shared_(with.shared) {}
 
 device_error device_stage::queue(const step_form& form) {
   error_ = 0;
   rows_ = form.tokens;
   x_ = b_.x[0];
-  note(row_.rows_to_float(weights_.embed, in_.ids, rows_, x_, shape_.hidden, stream_));
-  for (uint32_t layer = 0; layer < shape_.layers; ++layer) {
+  enter();
+  for (uint32_t layer = part_.layers.begin; layer < part_.layers.end; ++layer) {
     attention(layer, form);
     if (rows_ == 0) return error_;
     feed_forward(weights_.layers[layer].mlp);
   }
-  head();
+  part_.last() ? head() : leave();
   return error_;
 }
 
@@ -48,19 +50,18 @@ void device_stage::attention(uint32_t layer, const step_form& form) {
   project(l);
   place(layer, form);
   // Behind the last layer's keys and values only rows that become logits matter.
-  bool final = layer + 1 == shape_.layers;
+  bool final = part_.last() && layer + 1 == part_.layers.end;
   if (final) narrow(form);
   if (rows_ == 0) return;
-  attend(layer, final ? in_.last_runs : in_.runs, final ? form.last : form.runs);
-  if (!is_float(l.o.type)) quantize(b_.attended, l.o.cols);
-  multiply(l.o, l.o_bias, b_.attended, b_.joined);
-  add_joined();
+  float* out = room_for(l.o, b_.attended);
+  attend(layer, final ? in_.last_runs : in_.runs, final ? form.last : form.runs, out);
+  join(l.o, l.o_bias, out);
 }
 
 void device_stage::project(const attention_weights& l) {
-  multiply(l.q, l.q_bias, b_.normed, b_.q);
-  multiply(l.k, l.k_bias, b_.normed, b_.k);
-  multiply(l.v, l.v_bias, b_.normed, b_.v);
+  multiply(l.q, parts_.q(), l.q_bias, b_.normed, b_.q);
+  multiply(l.k, parts_.kv(), l.k_bias, b_.normed, b_.k);
+  multiply(l.v, parts_.kv(), l.v_bias, b_.normed, b_.v);
 }
 
 /// Norms and turns queries and keys; keys and values go to their pages.
@@ -72,7 +73,8 @@ void device_stage::place(uint32_t layer, const step_form& form) {
     uint32_t heads;
     const float* gain;
   };
-  for (side s : {side{b_.q, shape_.heads, l.q_norm}, side{b_.k, shape_.kv_heads, l.k_norm}}) {
+  uint32_t heads = part_.heads.size(), kv_heads = part_.kv_heads.size();
+  for (side s : {side{b_.q, heads, l.q_norm}, side{b_.k, kv_heads, l.k_norm}}) {
     if (s.gain)
       note(row_.rms_norm(s.rows, d, s.gain, s.rows, d, rows_ * s.heads, d, shape_.norm_eps,
                          stream_));
@@ -80,25 +82,27 @@ void device_stage::place(uint32_t layer, const step_form& form) {
       note(row_.rope(s.rows, size_t{s.heads} * d, rows_, s.heads, d, rotary, in_.cosines, in_.sines,
                      stream_));
   }
-  note(row_.kv_store(kv_of(layer), in_.runs, form.runs.all(), form.runs.longest, shape_.kv_heads,
-                     b_.k, b_.v, room_.kv, stream_));
+  note(row_.kv_store(kv_of(layer), in_.runs, form.runs.all(), form.runs.longest, kv_heads, b_.k,
+                     b_.v, room_.kv, stream_));
 }
 
 /// Decodes in turns of as many as there is room for scores, then the longer runs.
-void device_stage::attend(uint32_t layer, const token_run* runs, const run_counts& counts) {
+void device_stage::attend(uint32_t layer, const token_run* runs, const run_counts& counts,
+                          float* out) {
   uint32_t window = layer < shape_.window.size() ? shape_.window[layer] : 0;
+  uint32_t group = shape_.heads / shape_.kv_heads;
   device_attention a{.kv = kv_of(layer),
                      .runs = runs,
                      .run_count = 0,
                      .tokens_max = 1,
                      .q = b_.q,
                      .q_stride = room_.q,
-                     .out = b_.attended,
+                     .out = out,
                      .out_stride = room_.q,
-                     .heads = shape_.heads,
-                     .kv_heads = shape_.kv_heads,
-                     .first_head = 0,
-                     .group = shape_.heads / shape_.kv_heads,
+                     .heads = part_.heads.size(),
+                     .kv_heads = part_.kv_heads.size(),
+                     .first_head = part_.heads.begin % group,
+                     .group = group,
                      .window = window,
                      .scale = 1.0f / std::sqrt(float(shape_.head_dim)),
                      .tiles_max = tiles_of(window, counts.tiles),
@@ -128,17 +132,11 @@ void device_stage::narrow(const step_form& form) {
 
 void device_stage::feed_forward(const mlp_weights& l) {
   norm(l.norm, !is_float(l.gate.type) || !is_float(l.up.type));
-  multiply(l.gate, l.gate_bias, b_.normed, b_.gate);
-  multiply(l.up, l.up_bias, b_.normed, b_.up);
-  note(row_.silu_multiply(b_.gate, b_.up, b_.gate, rows_ * room_.ffn, stream_));
-  if (!is_float(l.down.type)) quantize(b_.gate, l.down.cols);
-  multiply(l.down, l.down_bias, b_.gate, b_.joined);
-  add_joined();
-}
-
-void device_stage::head() {
-  norm(weights_.norm, !is_float(weights_.head.type));
-  multiply(weights_.head, nullptr, b_.normed, b_.logits);
+  multiply(l.gate, parts_.ffn(), l.gate_bias, b_.normed, b_.gate);
+  multiply(l.up, parts_.ffn(), l.up_bias, b_.normed, b_.up);
+  float* out = room_for(l.down, b_.gate);
+  note(row_.silu_multiply(b_.gate, b_.up, out, rows_ * room_.ffn, stream_));
+  join(l.down, l.down_bias, out);
 }
 
 /// And quantized, where a weight wants it so.
@@ -152,15 +150,18 @@ void device_stage::quantize(const float* x, uint32_t cols) {
   note(row_.quantize(x, cols, rows_, cols, b_.quants, b_.scales, b_.sums, stream_));
 }
 
-void device_stage::multiply(const matrix& m, const float* bias, const float* x, float* y) {
-  activations in{rows_, x, m.cols, {b_.quants, b_.scales, b_.sums}};
-  note(row_.matmul({m}, {0, m.rows, 0, segments}, in, y, m.rows, stream_));
-  if (bias) note(row_.add_bias(bias, y, m.rows, rows_, m.rows, stream_));
+/// The part that the rank has, times rows of just its columns, to rows of just its outputs.
+void device_stage::multiply(const matrix& m, const product_part& part, const float* bias,
+                            const float* x, float* y) {
+  uint32_t outputs = part.row_end - part.row_begin;
+  activations in{rows_, x, columns_of(m, part), {b_.quants, b_.scales, b_.sums}};
+  note(row_.matmul(held(m, part), part, in, y, outputs, stream_));
+  if (bias) note(row_.add_bias(bias + part.row_begin, y, outputs, rows_, outputs, stream_));
 }
 
 device_kv device_stage::kv_of(uint32_t layer) const {
   size_t half = layout_.half_bytes();
-  size_t key = size_t{layer} * layout_.kv_heads * 2 * half;
+  size_t key = size_t{layer - part_.layers.begin} * layout_.kv_heads * 2 * half;
   return {.pool = pool_,
           .page_bytes = layout_.page_bytes(),
           .key_offset = key,

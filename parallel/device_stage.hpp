@@ -3,7 +3,9 @@
 #include <span>
 
 #include "parallel/device_room.hpp"
+#include "parallel/device_weights.hpp"
 #include "parallel/kv_pool.hpp"
+#include "parallel/nccl_world.hpp"
 
 namespace lethe {
 
@@ -28,30 +30,57 @@ struct step_form {
   std::span<const kept_rows> kept;  // none: all are, as they lie
 };
 
-/// The layers of a model on a device: queues a step's work and waits for nothing.
+/// What a stage works with and on. What it refers to outlives it.
+struct device_setting {
+  accelerator& on;
+  const cuda_row& row;
+  const device_weights& weights;
+  const device_room& room;
+  shard_part part;
+  device_inputs in;
+  device_buffers b;
+  kv_layout layout;
+  std::byte* pool;
+  nccl_world* world;  // null: a rank alone
+  float* shared;      // room.shared_floats, where tensor ranks get each other's
+};
+
+/// The layers of one rank on a device: queues a step's work and waits for nothing.
 class device_stage {
  public:
-  device_stage(accelerator& on, const cuda_row& row, const model_weights& weights,
-               const device_room& room, const device_inputs& in, const device_buffers& b,
-               const kv_layout& layout, std::byte* pool);
+  explicit device_stage(const device_setting& with);
 
-  /// From token ids to logits. What could not be queued first.
+  /// From token ids to logits, or the rank's part of that way. What could not be queued first. What
+  /// NCCL fails at ends the world, which says so when it is waited for.
   device_error queue(const step_form& form);
 
  private:
+  // device_stage.cpp
   void attention(uint32_t layer, const step_form& form);
   void project(const attention_weights& l);
   void place(uint32_t layer, const step_form& form);
-  void attend(uint32_t layer, const token_run* runs, const run_counts& counts);
+  void attend(uint32_t layer, const token_run* runs, const run_counts& counts, float* out);
   void narrow(const step_form& form);
   void feed_forward(const mlp_weights& l);
-  void head();
 
   void norm(const float* gain, bool quantized);
   void quantize(const float* x, uint32_t cols);
-  void multiply(const matrix& m, const float* bias, const float* x, float* y);
-  void add_joined() { note(row_.add(b_.joined, x_, size_t{rows_} * shape_.hidden, stream_)); }
+  void multiply(const matrix& m, const product_part& part, const float* bias, const float* x,
+                float* y);
   device_kv kv_of(uint32_t layer) const;
+
+  // device_stage_ranks.cpp
+  void enter();
+  void leave();
+  float* room_for(const matrix& m, float* own) const;
+  void join(const matrix& m, const float* bias, const float* own);
+  void join_sums(const matrix& m, const float* own);
+  void join_gathered(const matrix& m);
+  void gather(size_t each);
+  void head();
+  void carry_logits(size_t each);
+  float* own_place(size_t each) const { return shared_ + part_.tensor_rank * each; }
+
   void note(device_error e) {
     if (error_ == 0) error_ = e;
   }
@@ -60,12 +89,16 @@ class device_stage {
   const cuda_row& row_;
   const device_stream stream_;
   const model_weights& weights_;
+  const weight_parts& parts_;
   const model_shape& shape_;
+  const shard_part part_;
   const device_room& room_;
   const device_inputs in_;
   const device_buffers b_;
   const kv_layout layout_;
   std::byte* const pool_;
+  nccl_world* const world_;
+  float* const shared_;
 
   uint32_t rows_ = 0;  // of the residual stream
   float* x_ = nullptr;

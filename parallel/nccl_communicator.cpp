@@ -25,7 +25,7 @@ result<void> nccl_communicator::enqueue(nccl_call what, size_t bytes, Call&& cal
 }
 
 result<void> nccl_communicator::all_reduce(const void* from, void* to, size_t count, element e,
-                                           device_stream on) {
+                                           nccl_stream on) {
   used_.ring = true;
   return enqueue(nccl_call::all_reduce, count * bytes_of(e),
                  [=](const nccl_functions& f, nccl_comm c) {
@@ -34,7 +34,7 @@ result<void> nccl_communicator::all_reduce(const void* from, void* to, size_t co
 }
 
 result<void> nccl_communicator::all_gather(const void* from, void* to, size_t count, element e,
-                                           device_stream on) {
+                                           nccl_stream on) {
   used_.ring = true;
   return enqueue(nccl_call::all_gather, size_ * count * bytes_of(e),
                  [=](const nccl_functions& f, nccl_comm c) {
@@ -43,7 +43,7 @@ result<void> nccl_communicator::all_gather(const void* from, void* to, size_t co
 }
 
 result<void> nccl_communicator::reduce_scatter(const void* from, void* to, size_t count, element e,
-                                               device_stream on) {
+                                               nccl_stream on) {
   used_.ring = true;
   return enqueue(nccl_call::reduce_scatter, size_ * count * bytes_of(e),
                  [=](const nccl_functions& f, nccl_comm c) {
@@ -52,7 +52,7 @@ result<void> nccl_communicator::reduce_scatter(const void* from, void* to, size_
 }
 
 result<void> nccl_communicator::broadcast(void* data, size_t count, element e, uint32_t root,
-                                          device_stream on) {
+                                          nccl_stream on) {
   if (root >= size_) return session_->refuse("broadcast: no such root");
   used_.ring = true;
   return enqueue(nccl_call::broadcast, count * bytes_of(e),
@@ -62,7 +62,7 @@ result<void> nccl_communicator::broadcast(void* data, size_t count, element e, u
 }
 
 result<void> nccl_communicator::send(const void* from, size_t count, element e, uint32_t to,
-                                     device_stream on) {
+                                     nccl_stream on) {
   if (to >= size_ || to == rank_) return session_->refuse("send: no such rank");
   used_.sent_to.insert(to);
   return enqueue(nccl_call::send, count * bytes_of(e), [=](const nccl_functions& f, nccl_comm c) {
@@ -71,7 +71,7 @@ result<void> nccl_communicator::send(const void* from, size_t count, element e, 
 }
 
 result<void> nccl_communicator::recv(void* to, size_t count, element e, uint32_t from,
-                                     device_stream on) {
+                                     nccl_stream on) {
   if (from >= size_ || from == rank_) return session_->refuse("recv: no such rank");
   used_.received_from.insert(from);
   return enqueue(nccl_call::recv, count * bytes_of(e), [=](const nccl_functions& f, nccl_comm c) {
@@ -79,7 +79,7 @@ result<void> nccl_communicator::recv(void* to, size_t count, element e, uint32_t
   });
 }
 
-result<void> nccl_communicator::wipe(void* zeros, size_t bytes, device_stream on) {
+result<void> nccl_communicator::wipe(void* zeros, size_t bytes, nccl_stream on) {
   const size_t count = bytes / sizeof(float);
   if (used_.bytes_max > count * sizeof(float))
     return session_->refuse("wipe: there are fewer zeros than the largest call had data");
@@ -94,7 +94,7 @@ result<void> nccl_communicator::wipe(void* zeros, size_t bytes, device_stream on
 }
 
 /// Zeros along every way that messages took, in one operation: no rank waits for another's order.
-result<void> nccl_communicator::exchange(float* zeros, size_t count, device_stream on) {
+result<void> nccl_communicator::exchange(float* zeros, size_t count, nccl_stream on) {
   if (used_.sent_to.empty() && used_.received_from.empty()) return {};
   return enqueue(nccl_call::wipe, 0, [&](const nccl_functions& f, nccl_comm c) {
     nccl_status first = f.group_start();
