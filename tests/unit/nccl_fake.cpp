@@ -99,6 +99,16 @@ uint32_t fake_nccl::registrations() {
   return registrations_;
 }
 
+size_t fake_nccl::given_back_full() {
+  std::lock_guard lock(mutex_);
+  return given_back_full_;
+}
+
+void fake_nccl::serve(void* stream, device_queue q) {
+  std::lock_guard lock(mutex_);
+  served_[stream].first = std::move(q);
+}
+
 nccl_status fake_nccl::note(std::string what) {
   misuses_.push_back(std::move(what));
   return nccl_status::invalid_usage;

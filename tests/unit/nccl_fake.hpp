@@ -35,6 +35,14 @@ struct nccl_fault {
   uint32_t after = 0;  // calls that go well before
 };
 
+/// Work that a device is given: 0 when it is done, 600 (not ready) while it goes on.
+using device_call = std::function<int()>;
+/// A stream of a device that does things when it likes, and may have them captured in graphs.
+struct device_queue {
+  std::function<void(device_call)> enqueue;
+  std::function<bool()> capturing;
+};
+
 /// What a device has to do: batches of operations, in order.
 struct fake_stream {
   std::atomic<size_t> pending = 0;
@@ -59,6 +67,9 @@ class fake_nccl {
   /// Which rank this thread is, for calls that do not say.
   static void be(uint32_t rank);
 
+  /// What is called on that stream is queued there; any other is a fake_stream.
+  void serve(void* stream, device_queue q);
+
   void inject(nccl_fault f);
   bool all_faults_happened();
   /// Rank's process is gone: the others' groups see it.
@@ -76,10 +87,13 @@ class fake_nccl {
   /// Whether memory of NCCL's own holds it.
   bool holds(const std::vector<std::byte>& what);
   uint32_t registrations();
+  /// Pieces of memory that were given back with something in them.
+  size_t given_back_full();
 
  private:
   friend struct fake_calls;
   friend struct fake_visit;
+  friend struct fake_work;
 
   struct group;
   struct member;
@@ -102,6 +116,8 @@ class fake_nccl {
   std::deque<std::unique_ptr<operation>> operations_;
   std::vector<std::unique_ptr<fake_batch>> batches_;
   std::map<void*, size_t> memory_;
+  size_t given_back_full_ = 0;
+  std::map<void*, std::pair<device_queue, fake_stream>> served_;
   std::deque<std::pair<nccl_fault, bool>> faults_;  // and whether it happened
   std::vector<std::string> misuses_;
   std::map<uint32_t, std::atomic<int>> inside_;  // by rank of a world

@@ -14,6 +14,7 @@ using status = nccl_status;
 thread_local uint32_t this_rank = 0;
 thread_local int group_depth = 0;
 thread_local fake_batch* group_batch = nullptr;
+thread_local std::shared_ptr<fake_work> group_work;
 thread_local std::vector<nccl_comm> group_aborts;
 
 }  // namespace
@@ -165,6 +166,8 @@ struct fake_calls {
     fake_visit v(m.world_rank, true);
     if (auto said = unfit(v, m, nccl_call::finalize)) return *said;
     if (!m.windows.empty()) v.fake.note("finalize: a window is still registered");
+    if (std::ranges::any_of(m.work, [](const auto& w) { return !w.expired(); }))
+      v.fake.note("finalize: the group's work is still queued, or in a graph");
     ++m.of->finalized;
     return begin(
         v, m, nccl_call::finalize, [&m] { return m.of->finalized == m.of->members.size(); },
@@ -225,6 +228,7 @@ struct fake_calls {
     fake_visit v(this_rank, true);
     if (auto said = v.at_once(nccl_call::mem_alloc)) return *said;
     *at = std::aligned_alloc(nccl_window_alignment, std::max(bytes, nccl_window_alignment));
+    std::memset(*at, 0xff, bytes);
     v.fake.memory_.emplace(*at, bytes);
     return status::success;
   }
@@ -235,7 +239,12 @@ struct fake_calls {
     for (auto& m : fake.members_)
       if (m->windows.contains(static_cast<nccl_window>(at)))
         fake.note("memory is freed that is registered");
-    if (fake.memory_.erase(at) == 0) return fake.note("memory is freed that is not there");
+    auto known = fake.memory_.find(at);
+    if (known == fake.memory_.end()) return fake.note("memory is freed that is not there");
+    auto* begin = static_cast<std::byte*>(at);
+    fake.given_back_full_ +=
+        std::any_of(begin, begin + known->second, [](std::byte b) { return b != std::byte{0}; });
+    fake.memory_.erase(known);
     std::free(at);
     return status::success;
   }
@@ -275,12 +284,13 @@ struct fake_calls {
   static status group_start() { return ++group_depth, status::success; }
 
   static status group_end() {
-    if (--group_depth != 0 || (group_aborts.empty() && group_batch == nullptr))
+    if (--group_depth != 0 || (group_aborts.empty() && group_batch == nullptr && !group_work))
       return status::success;
     fake_nccl& fake = *current_fake.load();
     std::lock_guard lock(fake.mutex_);
     finish_aborts(fake);
     group_batch = nullptr;
+    if (group_work) enqueue(std::move(group_work));
     fake.progress();
     return status::success;
   }
@@ -302,52 +312,83 @@ struct fake_calls {
     fake_visit v(m.world_rank, true);
     if (auto said = unfit(v, m, call)) return *said;
     wanted.of = m.of;
-    auto post = [&fake = v.fake, wanted, part, mine, stream, &m]() mutable {
-      auto at = std::ranges::find_if(fake.operations_, [&](const auto& op) {
-        bool messages = wanted.what == nccl_call::send;
-        return op->of == wanted.of && op->number == wanted.number &&
-               (op->what == nccl_call::send) == messages &&
-               (!messages || (op->root == wanted.root && op->to == wanted.to &&
-                              op->parts[part].batch == nullptr));
-      });
-      if (at == fake.operations_.end())
-        at = fake.operations_.insert(at, std::make_unique<operation>(wanted));
-      operation& op = **at;
-      if (op.what != wanted.what || op.count != wanted.count || op.type != wanted.type ||
-          op.root != wanted.root)
-        fake.note("ranks differ in what they call");
-      mine.whose = &m;
-      mine.batch = batch_on(fake, stream);
-      op.parts[part] = mine;
-      if (group_depth == 0) fake.progress();
+    fake_post post = [&fake = v.fake, wanted, part, mine, &m](fake_batch* batch) {
+      join_in(fake, m, wanted, part, mine, batch);
+    };
+    member::shape shape{uint64_t(call), wanted.count, uint64_t(wanted.type), uint64_t(wanted.root),
+                        uint64_t(wanted.to)};
+    auto begins = [&fake = v.fake, &m, stream, shape, post] {
+      hand_over(fake, m, stream, shape, post);
     };
     const nccl_fault* f = v.fake.fault_of(v.rank, call);
     if (f == nullptr && (v.fake.options_.questions == 0 || group_depth != 0))
-      return post(), status::success;
+      return begins(), status::success;
     if (f == nullptr || f->what != nccl_fault::fails)
       return begin(
-          v, m, call, f, [] { return true; }, post);
+          v, m, call, f, [] { return true; }, begins);
     // A kernel that waits for ever, and NCCL knows why.
-    wanted.number = ~0U;
-    mine.whose = &m;
-    mine.batch = batch_on(v.fake, stream);
-    wanted.parts[part] = mine;
-    v.fake.operations_.push_back(std::make_unique<operation>(wanted));
+    hand_over(v.fake, m, stream, shape,
+              [&fake = v.fake, wanted, part, mine, &m](fake_batch* batch) {
+                auto& op = fake.operations_.emplace_back(std::make_unique<operation>(wanted));
+                op->number = ~0U;
+                op->parts[part] = {&m, mine.from, mine.into, batch};
+              });
     m.state = f->status;
     return status::success;
   }
 
+  /// Now, or when the device comes to it.
+  static void hand_over(fake_nccl& fake, member& m, void* stream, const member::shape& shape,
+                        fake_post post) {
+    auto served = fake.served_.find(stream);
+    if (served == fake.served_.end()) {
+      post(batch_on(fake, stream));
+      if (group_depth == 0) fake.progress();
+      return;
+    }
+    bool captured = served->second.first.capturing();
+    if (captured && !m.called.contains(shape))
+      fake.note(fmt::format("a first {} of rank {} is captured", name_of(nccl_call(shape[0])),
+                            m.world_rank));
+    if (!captured) m.called.insert(shape);
+    if (group_work) return group_work->posts.push_back(std::move(post));
+    std::erase_if(m.work, [](const auto& w) { return w.expired(); });
+    auto work = std::make_shared<fake_work>(fake, m, served->second, std::vector{std::move(post)});
+    m.work.push_back(work);
+    group_depth != 0 ? void(group_work = std::move(work)) : enqueue(std::move(work));
+  }
+  static void enqueue(std::shared_ptr<fake_work> work) {
+    work->on.first.enqueue([work] { return work->run(); });
+  }
+
+  static void join_in(fake_nccl& fake, member& m, operation wanted, size_t part,
+                      operation::part mine, fake_batch* batch) {
+    if (wanted.what != nccl_call::send) wanted.number = ++m.calls;
+    auto at = std::ranges::find_if(fake.operations_, [&](const auto& op) {
+      bool messages = wanted.what == nccl_call::send;
+      return op->of == wanted.of && op->number == wanted.number &&
+             (op->what == nccl_call::send) == messages &&
+             (!messages ||
+              (op->root == wanted.root && op->to == wanted.to && op->parts[part].batch == nullptr));
+    });
+    if (at == fake.operations_.end())
+      at = fake.operations_.insert(at, std::make_unique<operation>(wanted));
+    operation& op = **at;
+    if (op.what != wanted.what || op.count != wanted.count || op.type != wanted.type ||
+        op.root != wanted.root)
+      fake.note("ranks differ in what they call");
+    op.parts[part] = {&m, mine.from, mine.into, batch};
+  }
+
   static operation collective(nccl_comm c, nccl_call call, size_t count, nccl_type type,
                               int root = -1) {
-    member& m = *of(c);
-    std::lock_guard lock(current_fake.load()->mutex_);
     return {.what = call,
-            .number = ++m.calls,
+            .number = 0,  // is counted when it is done
             .count = count,
             .type = type,
             .root = root,
             .to = -1,
-            .parts = std::vector<operation::part>(m.of->members.size())};
+            .parts = std::vector<operation::part>(of(c)->of->members.size())};
   }
 
   static status all_reduce(const void* from, void* to, size_t count, nccl_type type, nccl_reduction,
@@ -389,6 +430,23 @@ struct fake_calls {
     return enqueue(c, nccl_call::recv, message(peer, of(c)->rank, count, type), 1, {.into = to}, s);
   }
 };
+
+/// What was aborted ends as if it were done.
+int fake_work::run() {
+  std::lock_guard lock(fake.mutex_);
+  if (batch == nullptr) {
+    if (whose.aborted || whose.gone) return 0;
+    batch =
+        fake.batches_.emplace_back(std::make_unique<fake_batch>(&on.second, posts.size())).get();
+    on.second.order.push_back(batch);
+    ++on.second.pending;
+    for (const fake_post& post : posts) post(batch);
+    fake.progress();
+  }
+  if (batch->left != 0) return 600;
+  batch = nullptr;
+  return 0;
+}
 
 const nccl_functions& fake_nccl::table() {
   using f = fake_calls;

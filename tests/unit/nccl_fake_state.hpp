@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "tests/unit/nccl_fake.hpp"
@@ -15,6 +16,9 @@ struct fake_batch {
   fake_stream* stream;
   size_t left;
 };
+
+/// Puts a rank's part of an operation into a batch.
+using fake_post = std::function<void(fake_batch*)>;
 
 /// Memory that data pass through, from one end to the other and again.
 struct fake_ring {
@@ -52,6 +56,10 @@ struct fake_nccl::member {
   uint32_t calls = 0, splits = 0, registrations = 0;
   std::set<nccl_window> windows;
   std::map<int, fake_ring> rings;  // by who sends messages; -1: everything else
+
+  using shape = std::array<uint64_t, 5>;  // of a call
+  std::set<shape> called;
+  std::vector<std::weak_ptr<struct fake_work>> work;
 };
 
 struct fake_nccl::operation {
@@ -70,6 +78,18 @@ struct fake_nccl::operation {
   };
   std::vector<part> parts;
   bool done = false;
+};
+
+/// A batch of a device that is served: it begins when the device comes to it, again in each run of
+/// a graph.
+struct fake_work {
+  int run();
+
+  fake_nccl& fake;
+  fake_nccl::member& whose;
+  std::pair<device_queue, fake_stream>& on;
+  std::vector<fake_post> posts;
+  fake_batch* batch = nullptr;
 };
 
 /// A thread inside the library on behalf of a rank.

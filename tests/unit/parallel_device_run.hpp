@@ -5,15 +5,18 @@
 
 namespace lethe::testing {
 
+/// Of a rank of how.ranks, stage after stage.
 inline shard_config shard_config_for(const model_weights& weights,
-                                     const std::vector<prompt>& prompts, const manner& how) {
+                                     const std::vector<prompt>& prompts, const manner& how,
+                                     uint32_t rank = 0) {
   grid_config c = config_for(prompts, how);
-  return {.part = part_for(weights.shape, {1, 1}, 0, 0),
-          .kv = c.kv,
-          .page_tokens = c.page_tokens,
-          .pages = c.pages,
-          .step_tokens = c.step_tokens,
-          .logit_rows = c.logit_rows};
+  return {
+      .part = part_for(weights.shape, how.ranks, rank / how.ranks.tensor, rank % how.ranks.tensor),
+      .kv = c.kv,
+      .page_tokens = c.page_tokens,
+      .pages = c.pages,
+      .step_tokens = c.step_tokens,
+      .logit_rows = c.logit_rows};
 }
 
 /// Chunks, then each prompt's last `decodes` tokens one by one: sequences that are still in their
