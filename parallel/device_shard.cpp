@@ -15,10 +15,10 @@ namespace lethe {
 
 struct device_shard::parts {
   parts(accelerator& device, const cuda_row& kernels, const model_weights& whole,
-        const device_config& c, std::unique_ptr<device_weights> w, nccl_world* others);
+        const device_config& c, std::unique_ptr<device_weights> w, nccl_world* others,
+        std::span<std::byte> memory);
 
   bool has_memory() const;
-  result<void> take_shared();
   void use_memory();
   result<void> make_graphs(const device_config& c);
   result<void> run(const step_plan& plan, const step_data& data);
@@ -52,7 +52,7 @@ struct device_shard::parts {
   const double magnitude;
   const device_memory pages, activations, inputs, pinned_inputs, pinned_logits;
 
-  std::span<std::byte> shared;  // the world's
+  const std::span<std::byte> shared;  // the world's
 
   std::unique_ptr<device_stage> stage;
   decode_graphs graphs;
@@ -72,11 +72,19 @@ result<void> failed(const char* what, device_error e) {
   return fail("shard: {} failed on the device: CUDA error {}", what, e);
 }
 
+/// Registered, where devices reach each other. Where one rank has no room, all are told.
+result<std::span<std::byte>> take_shared(nccl_world* world, size_t floats) {
+  if (floats == 0) return std::span<std::byte>();
+  auto memory = world->allocate(floats * sizeof(float));
+  if (!memory) return memory.why();
+  return std::span(static_cast<std::byte*>(memory->at), memory->bytes);
+}
+
 }  // namespace
 
 device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const model_weights& whole,
                            const device_config& c, std::unique_ptr<device_weights> w,
-                           nccl_world* others)
+                           nccl_world* others, std::span<std::byte> memory)
     : on(device),
       row(kernels),
       config(c.shard),
@@ -93,6 +101,7 @@ device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const m
       inputs(on, memory_kind::device, room.inputs_bytes()),
       pinned_inputs(on, memory_kind::pinned, room.inputs_bytes()),
       pinned_logits(on, memory_kind::pinned, room.logit_rows * room.vocab * sizeof(float)),
+      shared(memory),
       graphs(on),
       touched(config.pages) {
   kept.reserve(config.step_tokens);
@@ -101,15 +110,6 @@ device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const m
 bool device_shard::parts::has_memory() const {
   return pages.data() && activations.data() && inputs.data() && pinned_inputs.data() &&
          (pinned_logits.data() || room.vocab == 0);
-}
-
-/// Registered, where devices reach each other.
-result<void> device_shard::parts::take_shared() {
-  if (room.shared_floats == 0) return {};
-  auto memory = world->allocate(room.shared_floats * sizeof(float));
-  if (!memory) return memory.why();
-  shared = {static_cast<std::byte*>(memory->at), memory->bytes};
-  return {};
 }
 
 /// Wipes all of it: what an earlier process left there is not ours to compute with.
@@ -143,17 +143,17 @@ result<void> device_shard::parts::make_graphs(const device_config& c) {
 result<std::unique_ptr<device_shard>> device_shard::start(accelerator& on, const cuda_row& row,
                                                           const model_weights& weights,
                                                           const device_config& with,
-                                                          nccl_world* world) {
+                                                          nccl_world* world,
+                                                          std::span<std::byte> shared) {
   const shard_config& config = with.shard;
   auto uploaded = device_weights::upload(on, weights, config.part);
   if (!uploaded) return uploaded.why();
-  auto p = std::make_unique<parts>(on, row, weights, with, *std::move(uploaded), world);
+  auto p = std::make_unique<parts>(on, row, weights, with, *std::move(uploaded), world, shared);
   if (!p->has_memory())
     return fail(
         "shard: no room on the device for {} pages of {} bytes and {} tokens a step; lower "
         "pages or step tokens",
         config.pages, p->layout.page_bytes(), config.step_tokens);
-  if (auto taken = p->take_shared(); !taken) return taken.why();
   p->use_memory();
   std::unique_ptr<device_shard> made(new device_shard(std::move(p)));
   if (auto ready = made->parts_->make_graphs(with); !ready) return ready.why();
@@ -172,7 +172,9 @@ result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const 
         world->world().rank() == part.stage * part.tensor_size + part.tensor_rank);
   check(config.page_tokens > 0 && config.pages > 0 && config.step_tokens > 0);
   check(config.step_tokens < 65536);  // rows are blocks along a grid's y
-  auto made = start(on, row, weights, with, world);
+  auto shared = take_shared(world, device_room::of(weights, config, 0).shared_floats);
+  if (!shared) return shared.why();
+  auto made = start(on, row, weights, with, world, *shared);
   if (!made && world != nullptr) world->abort();
   return made;
 }

@@ -53,8 +53,8 @@ class device_shard {
   explicit device_shard(std::unique_ptr<parts> p);
   static result<std::unique_ptr<device_shard>> start(accelerator& on, const cuda_row& row,
                                                      const model_weights& weights,
-                                                     const device_config& config,
-                                                     nccl_world* world);
+                                                     const device_config& config, nccl_world* world,
+                                                     std::span<std::byte> shared);
   std::unique_ptr<parts> parts_;
 };
 

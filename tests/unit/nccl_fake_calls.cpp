@@ -36,8 +36,10 @@ struct fake_calls {
     };
     if (m.aborted || m.gone) return say("after the end");
     if (m.busy) return say("while another call is in progress");
-    if (m.state != status::success) return say("after an error");
-    return {};
+    if (m.state == status::success) return {};
+    if (m.told) return say("after an error");
+    m.told = true;
+    return m.state;
   }
 
   /// A call that NCCL goes on with behind its caller.
@@ -61,6 +63,7 @@ struct fake_calls {
         v.fake.changed_.wait(v.lock, [&] { return v.fake.let_go_; });
       if (f->what == nccl_fault::refused) {
         m.busy.reset();
+        m.told = true;
         return m.state = f->status;
       }
     }
@@ -68,6 +71,11 @@ struct fake_calls {
   }
 
   static status look(member& m) {
+    status state = how_it_goes(m);
+    m.told |= m.state != status::success;
+    return state;
+  }
+  static status how_it_goes(member& m) {
     if (!m.busy) return m.state;
     if (m.never) return status::in_progress;
     if (m.questions != 0) return --m.questions, status::in_progress;

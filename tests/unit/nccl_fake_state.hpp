@@ -45,6 +45,7 @@ struct fake_nccl::member {
   uint32_t world_rank;
   nccl_status state = nccl_status::success;
   bool aborted = false, gone = false, finalized = false;
+  bool told = false;  // of its failure
   // What is in progress.
   std::optional<nccl_call> busy;
   uint32_t questions = 0;
