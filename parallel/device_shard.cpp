@@ -348,11 +348,13 @@ bool device_shard::parts::leave_nothing() {
   error = 0;
   for (uint32_t id = 0; id < config.pages; ++id) wipe_page(id);
   wipe_scratch();
-  (void)wait("the end");
+  auto ended = wait("the end");
   auto until = std::chrono::steady_clock::now() + patience;
   bool done = false;
   while (on.ask(done) == 0 && !done && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (ended) return done;
+  // What was still queued when a step failed may have come since.
   wipe(pinned_inputs.data(), pinned_inputs.size());
   wipe(pinned_logits.data(), pinned_logits.size());
   return done;
