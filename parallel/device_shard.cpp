@@ -118,6 +118,7 @@ void device_shard::parts::use_memory() {
   here = room.inputs_at(pinned_inputs.data());
   buffers = room.buffers_at(activations.data());
   std::memset(pinned_inputs.data(), 0, pinned_inputs.size());
+  wipe(pinned_logits.data(), pinned_logits.size());
   stage = std::make_unique<device_stage>(
       device_setting{.on = on,
                      .row = row,
