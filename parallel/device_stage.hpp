@@ -79,6 +79,7 @@ class device_stage {
   void gather(size_t each);
   void head();
   void carry_logits(size_t each);
+  size_t floats_of(uint32_t width) const { return size_t{rows_} * width; }
   float* own_place(size_t each) const { return shared_ + part_.tensor_rank * each; }
 
   void note(device_error e) {

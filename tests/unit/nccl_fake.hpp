@@ -94,6 +94,7 @@ class fake_nccl {
   friend struct fake_calls;
   friend struct fake_visit;
   friend struct fake_work;
+  friend struct fake_streams;
 
   struct group;
   struct member;

@@ -13,8 +13,6 @@ using status = nccl_status;
 
 thread_local uint32_t this_rank = 0;
 thread_local int group_depth = 0;
-thread_local fake_batch* group_batch = nullptr;
-thread_local std::shared_ptr<fake_work> group_work;
 thread_local std::vector<nccl_comm> group_aborts;
 
 }  // namespace
@@ -292,25 +290,14 @@ struct fake_calls {
   static status group_start() { return ++group_depth, status::success; }
 
   static status group_end() {
-    if (--group_depth != 0 || (group_aborts.empty() && group_batch == nullptr && !group_work))
+    if (--group_depth != 0 || (group_aborts.empty() && !fake_streams::grouped()))
       return status::success;
     fake_nccl& fake = *current_fake.load();
     std::lock_guard lock(fake.mutex_);
     finish_aborts(fake);
-    group_batch = nullptr;
-    if (group_work) enqueue(std::move(group_work));
+    fake_streams::end_group();
     fake.progress();
     return status::success;
-  }
-
-  static fake_batch* batch_on(fake_nccl& fake, void* stream) {
-    if (group_batch != nullptr) return ++group_batch->left, group_batch;
-    auto* s = static_cast<fake_stream*>(stream);
-    auto* b = fake.batches_.emplace_back(std::make_unique<fake_batch>(s, 1)).get();
-    s->order.push_back(b);
-    ++s->pending;
-    if (group_depth != 0) group_batch = b;
-    return b;
   }
 
   /// Adds a rank's part to an operation, which is there when another rank came before.
@@ -326,7 +313,7 @@ struct fake_calls {
     member::shape shape{uint64_t(call), wanted.count, uint64_t(wanted.type), uint64_t(wanted.root),
                         uint64_t(wanted.to)};
     auto begins = [&fake = v.fake, &m, stream, shape, post] {
-      hand_over(fake, m, stream, shape, post);
+      fake_streams::hand_over(fake, m, stream, shape, post, group_depth != 0);
     };
     const nccl_fault* f = v.fake.fault_of(v.rank, call);
     if (f == nullptr && (v.fake.options_.questions == 0 || group_depth != 0))
@@ -335,38 +322,14 @@ struct fake_calls {
       return begin(
           v, m, call, f, [] { return true; }, begins);
     // A kernel that waits for ever, and NCCL knows why.
-    hand_over(v.fake, m, stream, shape,
-              [&fake = v.fake, wanted, part, mine, &m](fake_batch* batch) {
-                auto& op = fake.operations_.emplace_back(std::make_unique<operation>(wanted));
-                op->number = ~0U;
-                op->parts[part] = {&m, mine.from, mine.into, batch};
-              });
+    auto waits = [&fake = v.fake, wanted, part, mine, &m](fake_batch* batch) {
+      auto& op = fake.operations_.emplace_back(std::make_unique<operation>(wanted));
+      op->number = ~0U;
+      op->parts[part] = {&m, mine.from, mine.into, batch};
+    };
+    fake_streams::hand_over(v.fake, m, stream, shape, waits, group_depth != 0);
     m.state = f->status;
     return status::success;
-  }
-
-  /// Now, or when the device comes to it.
-  static void hand_over(fake_nccl& fake, member& m, void* stream, const member::shape& shape,
-                        fake_post post) {
-    auto served = fake.served_.find(stream);
-    if (served == fake.served_.end()) {
-      post(batch_on(fake, stream));
-      if (group_depth == 0) fake.progress();
-      return;
-    }
-    bool captured = served->second.first.capturing();
-    if (captured && !m.called.contains(shape))
-      fake.note(fmt::format("a first {} of rank {} is captured", name_of(nccl_call(shape[0])),
-                            m.world_rank));
-    if (!captured) m.called.insert(shape);
-    if (group_work) return group_work->posts.push_back(std::move(post));
-    std::erase_if(m.work, [](const auto& w) { return w.expired(); });
-    auto work = std::make_shared<fake_work>(fake, m, served->second, std::vector{std::move(post)});
-    m.work.push_back(work);
-    group_depth != 0 ? void(group_work = std::move(work)) : enqueue(std::move(work));
-  }
-  static void enqueue(std::shared_ptr<fake_work> work) {
-    work->on.first.enqueue([work] { return work->run(); });
   }
 
   static void join_in(fake_nccl& fake, member& m, operation wanted, size_t part,
@@ -438,23 +401,6 @@ struct fake_calls {
     return enqueue(c, nccl_call::recv, message(peer, of(c)->rank, count, type), 1, {.into = to}, s);
   }
 };
-
-/// What was aborted ends as if it were done.
-int fake_work::run() {
-  std::lock_guard lock(fake.mutex_);
-  if (batch == nullptr) {
-    if (whose.aborted || whose.gone) return 0;
-    batch =
-        fake.batches_.emplace_back(std::make_unique<fake_batch>(&on.second, posts.size())).get();
-    on.second.order.push_back(batch);
-    ++on.second.pending;
-    for (const fake_post& post : posts) post(batch);
-    fake.progress();
-  }
-  if (batch->left != 0) return 600;
-  batch = nullptr;
-  return 0;
-}
 
 const nccl_functions& fake_nccl::table() {
   using f = fake_calls;

@@ -93,6 +93,15 @@ struct fake_work {
   fake_batch* batch = nullptr;
 };
 
+/// Under the fake's lock.
+struct fake_streams {
+  static void hand_over(fake_nccl& fake, fake_nccl::member& m, void* stream,
+                        const fake_nccl::member::shape& shape, fake_post post, bool in_group);
+  /// Whether this thread's group has calls.
+  static bool grouped();
+  static void end_group();
+};
+
 /// A thread inside the library on behalf of a rank.
 struct fake_visit {
   fake_visit(uint32_t r, bool alone) : fake(*current_fake.load()), rank(r) {

@@ -20,7 +20,7 @@ struct device_ranks : nccl_ranks {
   device_ranks(const model_weights& w, std::vector<prompt> p, const manner& m,
                device_ranks_options o = {})
       : nccl_ranks(m.ranks, o.nccl), weights(w), prompts(std::move(p)), how(m), with(o) {
-    timeout = std::chrono::milliseconds(200'000);  // devices are slow
+    timeout = std::chrono::milliseconds(60'000);  // devices are slow
     for (uint32_t r = 0; r < size(); ++r) {
       auto& d = devices.emplace_back(std::make_unique<emulated::device>(o.order));
       fake.serve(d->stream(),
