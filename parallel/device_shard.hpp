@@ -27,8 +27,9 @@ struct device_config {
 class device_shard {
  public:
   /// `world` joins the ranks of the cut, whose calls of this and of `execute` are the same; null:
-  /// one rank has all. It and the device outlive the shard; the weights need not. Whoever fails
-  /// ends the world, so that nobody waits for it.
+  /// one rank has all. They come to it, and load, within the world's timeout of each other. It and
+  /// the device outlive the shard; the weights need not. Whoever fails ends the world, so that
+  /// nobody waits for it.
   static result<std::unique_ptr<device_shard>> make(accelerator& on, const cuda_row& row,
                                                     const model_weights& weights,
                                                     const device_config& config,

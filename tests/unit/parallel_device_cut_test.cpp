@@ -122,8 +122,12 @@ TEST_F(DeviceCutOfFour, TakesNoMemoryAndWaitsOnceInAStepAndDecodesByGraphs) {
   device_ranks d(m.weights, prompts, how);
   d.start();
   EXPECT_EQ(d.fake.registrations(), 4u * 3u) << "with the world and both groups";
-  std::vector<emulated::device::counts> before;
-  for (auto& each : d.devices) before.push_back(each->counted());
+  auto counted = [&] {
+    std::vector<emulated::device::counts> all;
+    for (auto& each : d.devices) all.push_back(each->counted());
+    return all;
+  };
+  auto before = counted();
   auto steps = plan_all(prompts, {.page_tokens = 4, .chunk = 1});
   for (size_t i = 0; i < steps.size(); ++i) steps[i]->plan.wipe_scratch = i % 3 != 0;
   EXPECT_TRUE(d.run_all(steps) == want);
@@ -133,6 +137,14 @@ TEST_F(DeviceCutOfFour, TakesNoMemoryAndWaitsOnceInAStepAndDecodesByGraphs) {
     EXPECT_EQ(after.waits - before[r].waits, steps.size());
     EXPECT_EQ(after.graphs_run - before[r].graphs_run, steps.size());
     EXPECT_EQ(d.shards[r]->graphs(), d.shards[0]->graphs());
+  }
+  before = counted();
+  auto mixed = plan_mixed(prompts, {.page_tokens = 4, .chunk = 3}, 2);
+  EXPECT_TRUE(d.run_all(mixed) == want);
+  auto after = counted();
+  for (uint32_t r = 0; r < 4; ++r) {
+    EXPECT_EQ(after[r].allocations, before[r].allocations);
+    EXPECT_EQ(after[r].waits - before[r].waits, mixed.size());
   }
   EXPECT_EQ(d.fake.left().pieces_of_memory, 4u);
   d.end();
