@@ -1,6 +1,5 @@
 #include "tests/cuda/emulated_device.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -12,6 +11,11 @@ namespace {
 
 size_t whole(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
+/// By memcmp, which is not slow under sanitizers, either: pieces have megabytes.
+bool zeros(const std::byte* at, size_t bytes) {
+  return bytes == 0 || (at[0] == std::byte{0} && std::memcmp(at, at + 1, bytes - 1) == 0);
+}
+
 }  // namespace
 
 device::~device() {
@@ -22,15 +26,14 @@ std::byte* device::allocate(memory_kind, size_t bytes) {
   if (empty_) return nullptr;
   ++counts_.allocations;
   auto* at = static_cast<std::byte*>(take(whole(bytes)));
-  std::fill_n(at, bytes, std::byte{0xff});
+  std::memset(at, 0xff, bytes);
   blocks_[at] = bytes;
   return at;
 }
 
 void device::free(memory_kind, std::byte* at, size_t bytes) {
   if (!queued_.empty() || blocks_.at(at) != bytes) std::abort();
-  bool zero = std::all_of(at, at + bytes, [](std::byte b) { return b == std::byte{0}; });
-  if (!zero) left_full_.push_back(bytes);
+  if (!zeros(at, bytes)) left_full_.push_back(bytes);
   blocks_.erase(at);
   give(at, whole(bytes));
 }
