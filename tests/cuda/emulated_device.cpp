@@ -18,6 +18,10 @@ bool zeros(const std::byte* at, size_t bytes) {
 
 }  // namespace
 
+device_error queue_on(device_stream stream, std::function<device_error()> call) {
+  return machine::of(stream).put(std::move(call));
+}
+
 device::~device() {
   if (!blocks_.empty() || !graphs_.empty()) std::abort();
 }

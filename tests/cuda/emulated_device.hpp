@@ -8,6 +8,10 @@
 
 namespace lethe::emulated {
 
+/// Puts a call behind what is on an emulated device's stream, or into the graph that it records.
+/// not_ready: it goes on, and is made again.
+device_error queue_on(device_stream stream, std::function<device_error()> call);
+
 /// A device that is this machine. What is queued runs when its owner waits, so that reading too
 /// early, or changing what is still to be copied, is seen. Its memory is full of NaN at first and
 /// ends at pages that nobody may touch.

@@ -40,6 +40,12 @@ class machine {
   using calls = std::vector<std::function<device_error()>>;
   /// Where launches go instead of being run; null: nowhere.
   void defer(calls* later) { later_ = later; }
+  /// Puts a call where launches go.
+  device_error put(std::function<device_error()> call) {
+    if (later_ == nullptr) return call();
+    later_->push_back(std::move(call));
+    return 0;
+  }
 
   struct place {
     uint32_t x, y, thread;
