@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   lethe::add_tokenize(app, exit_code);
   lethe::add_template(app, exit_code);
   lethe::add_model(app, exit_code);
+  lethe::add_devices(app, exit_code);
   lethe::add_config(app, exit_code);
   lethe::add_keys(app, exit_code);
   lethe::add_log(app, exit_code);

@@ -19,6 +19,9 @@ class accelerator {
  public:
   virtual ~accelerator() = default;
 
+  /// The calling thread works with this device from here on, until it uses another.
+  virtual device_error use() = 0;
+
   /// Null where there is no room. What it holds is anything; it starts at a multiple of 256.
   virtual std::byte* allocate(memory_kind kind, size_t bytes) = 0;
   virtual void free(memory_kind kind, std::byte* at, size_t bytes) = 0;

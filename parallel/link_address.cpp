@@ -42,6 +42,14 @@ uint16_t link_address::port() const {
   return ntohs(port);
 }
 
+bool link_address::is_host_of(const sockaddr& other) const {
+  if (other.sa_family != get()->sa_family) return false;
+  const bool v6 = other.sa_family == AF_INET6;
+  const size_t at = v6 ? offsetof(sockaddr_in6, sin6_addr) : offsetof(sockaddr_in, sin_addr);
+  const size_t size = v6 ? sizeof(in6_addr) : sizeof(in_addr);
+  return std::memcmp(reinterpret_cast<const char*>(&other) + at, raw.data() + at, size) == 0;
+}
+
 std::string link_address::text() const {
   char name[INET6_ADDRSTRLEN] = "";
   bool v6 = get()->sa_family == AF_INET6;

@@ -21,6 +21,8 @@ struct link_address {
   static result<link_address> read(bytes_view b);
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(raw.data()); }
   uint16_t port() const;
+  /// Whether it is the same IP address, whatever the ports.
+  bool is_host_of(const sockaddr& other) const;
   std::string text() const;
 };
 

@@ -11,7 +11,8 @@
 
 namespace lethe {
 
-result<rank_groups> join_rank_groups(const gloo_config& base, const cut& ranks, rank_store& store) {
+result<rank_groups> join_rank_groups(const gloo_config& base, const cut& ranks, rank_store& store,
+                                     rank_kind kind) {
   if (base.size != ranks.tensor * ranks.pipeline || base.rank >= base.size)
     return fail("ranks: rank {} of {} does not fit tensor {} x pipeline {}", base.rank, base.size,
                 ranks.tensor, ranks.pipeline);
@@ -41,13 +42,21 @@ result<rank_groups> join_rank_groups(const gloo_config& base, const cut& ranks, 
   if (!plans) return plans.why();
   auto results = join("results", base.rank, base.size, base.timeout);
   if (!results) return results.why();
+  rank_groups made{.plans = *std::move(plans), .results = *std::move(results), .fate = fate};
+  // Without a pipeline nobody speaks across stages.
+  const bool alone = kind == rank_kind::cores && ranks.pipeline == 1;
+  auto all = join(kind == rank_kind::cores ? "world" : "ends", alone ? 0 : base.rank,
+                  alone ? 1 : base.size, base.timeout);
+  if (!all) return all.why();
+  if (kind == rank_kind::device) {
+    made.ends = *std::move(all);
+    return made;
+  }
+  made.world = *std::move(all);
   auto tensor = join(fmt::format("tensor {}", stage), tensor_rank, ranks.tensor, base.timeout);
   if (!tensor) return tensor.why();
-  // Without a pipeline nobody speaks across stages.
-  auto world = ranks.pipeline == 1 ? join("world", 0, 1, base.timeout)
-                                   : join("world", base.rank, base.size, base.timeout);
-  if (!world) return world.why();
-  return rank_groups{*std::move(plans), *std::move(results), *std::move(tensor), *std::move(world)};
+  made.tensor = *std::move(tensor);
+  return made;
 }
 
 struct process_ranks::parts {
@@ -73,7 +82,7 @@ struct process_ranks::parts {
   const bool spin;
   uint32_t vocab = 0;
   plan_bytes plans;
-  std::unique_ptr<shard> own;
+  std::unique_ptr<step_rank> own;
   std::thread thread;
   std::vector<step> ring;
   word submitted, finished;
@@ -84,13 +93,14 @@ struct process_ranks::parts {
 
 result<std::unique_ptr<process_ranks>> process_ranks::start(const model_weights& weights,
                                                             const grid_config& config,
-                                                            rank_groups groups, bool spin) {
+                                                            rank_groups groups, bool spin,
+                                                            const rank_maker& make) {
   check(groups.rank() == 0);
   auto plans = plan_bytes::make();
   if (!plans) return plans.why();
   if (auto same = agree(weights, config, *groups.plans); !same) return same.why();
   auto p = std::make_unique<parts>(std::move(groups), config, *std::move(plans), spin);
-  auto own = make_rank(weights, config, p->groups, spin);
+  auto own = make_rank(weights, config, p->groups, spin, make);
   if (!own) return own.why();
   p->own = *std::move(own);
   p->vocab = weights.shape.vocab;
@@ -180,6 +190,7 @@ void process_ranks::parts::abort() {
   submitted.abort();
   finished.abort();
   groups.abort();
+  own->abort();
 }
 
 /// Afterwards nobody reads plans or data.
@@ -198,7 +209,4 @@ void process_ranks::parts::end() {
 }
 
 void process_ranks::abort() { parts_->fail_with(fail("ranks: aborted")); }
-
-const shard& process_ranks::rank() const { return *parts_->own; }
-
 }  // namespace lethe

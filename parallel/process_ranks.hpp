@@ -1,7 +1,10 @@
 #pragma once
 
+#include <functional>
+
 #include "parallel/gloo_communicator.hpp"
 #include "parallel/grid.hpp"
+#include "parallel/last_word.hpp"
 
 namespace lethe {
 
@@ -9,26 +12,40 @@ namespace lethe {
 struct rank_groups {
   std::unique_ptr<communicator> plans;    // from the leader, rank 0, to all
   std::unique_ptr<communicator> results;  // what comes out of the ranks, to the leader
-  std::unique_ptr<communicator> tensor;   // the ranks of its stage
-  std::unique_ptr<communicator> world;    // all ranks, stage-major
+  // What cores compute with; devices have NCCL's, and `ends` to tell each other that these ended.
+  std::unique_ptr<communicator> tensor;  // the ranks of its stage
+  std::unique_ptr<communicator> world;   // all ranks, stage-major
+  std::unique_ptr<communicator> ends;    // all ranks, for whoever makes the rank
+  std::shared_ptr<group_fate> fate;      // of all groups
 
   uint32_t rank() const { return plans->rank(); }
   void abort();
   void wipe();
 };
 
-/// Joins all of them. `base` is of the world; who does not lead waits for plans as long as none
-/// come, for everything else as long as `base` says.
-result<rank_groups> join_rank_groups(const gloo_config& base, const cut& ranks, rank_store& store);
+enum class rank_kind : uint8_t { cores, device };
+
+/// Joins those that a rank of the kind needs. `base` is of the world; who does not lead waits for
+/// plans as long as none come, for everything else as long as `base` says.
+result<rank_groups> join_rank_groups(const gloo_config& base, const cut& ranks, rank_store& store,
+                                     rank_kind kind = rank_kind::cores);
+
+/// Makes this process's rank, from weights that outlive it if it is on cores.
+using rank_maker = std::function<result<std::unique_ptr<step_rank>>(
+    const model_weights& weights, const shard_config& config, rank_groups& groups)>;
+/// On this host's cores.
+result<std::unique_ptr<step_rank>> make_shard(const model_weights& weights,
+                                              const shard_config& config, rank_groups& groups);
 
 /// A replica whose ranks are processes. This one leads: it computes rank 0 and tells the others
 /// what to do. One thread drives it.
 class process_ranks final : public step_ranks {
  public:
-  /// The weights outlive it. `spin`: this rank's threads may wait busily.
+  /// `spin`: this rank's threads may wait busily.
   static result<std::unique_ptr<process_ranks>> start(const model_weights& weights,
                                                       const grid_config& config, rank_groups groups,
-                                                      bool spin);
+                                                      bool spin,
+                                                      const rank_maker& make = make_shard);
   /// The other ranks end, too.
   ~process_ranks() override;
 
@@ -40,9 +57,6 @@ class process_ranks final : public step_ranks {
   /// From any thread.
   void abort();
 
-  /// For tests and the audit.
-  const shard& rank() const;
-
  private:
   struct parts;
   explicit process_ranks(std::unique_ptr<parts> p);
@@ -52,6 +66,6 @@ class process_ranks final : public step_ranks {
 /// Every other rank: does what the leader plans until that ends it, or until something fails.
 /// Nothing of any request is left afterwards.
 result<void> serve_rank(const model_weights& weights, const grid_config& config, rank_groups groups,
-                        bool spin);
+                        bool spin, const rank_maker& make = make_shard);
 
 }  // namespace lethe

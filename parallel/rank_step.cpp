@@ -28,7 +28,7 @@ class follower {
   ~follower();
   follower(const follower&) = delete;
 
-  result<void> start(const model_weights& weights, bool spin);
+  result<void> start(const model_weights& weights, bool spin, const rank_maker& make);
   /// False: the leader ended.
   result<bool> step();
   result<void> serve();
@@ -47,10 +47,10 @@ class follower {
   size_t touched_ = 0;
   uint32_t turn_ = 0;
   step_plan plan_;
-  std::unique_ptr<shard> own_;
+  std::unique_ptr<step_rank> own_;
 };
 
-result<void> follower::start(const model_weights& weights, bool spin) {
+result<void> follower::start(const model_weights& weights, bool spin, const rank_maker& make) {
   if (auto same = agree(weights, config_, *groups_.plans); !same) return same;
   size_t bytes = carries_ ? size_t{config_.logit_rows} * vocab_ * sizeof(float) : 0;
   for (region& l : logits_) {
@@ -58,7 +58,7 @@ result<void> follower::start(const model_weights& weights, bool spin) {
     if (!memory) return memory.why();
     l = *std::move(memory);
   }
-  auto own = make_rank(weights, config_, groups_, spin);
+  auto own = make_rank(weights, config_, groups_, spin, make);
   if (!own) return own.why();
   own_ = *std::move(own);
   return {};
@@ -119,6 +119,7 @@ result<void> follower::serve() {
     if (more && *more) continue;
     if (more) return {};
     groups_.abort();
+    own_->abort();
     return more.why();
   }
 }
@@ -136,12 +137,19 @@ result<void> agree(const model_weights& weights, const grid_config& config, comm
               plans.rank());
 }
 
-result<std::unique_ptr<shard>> make_rank(const model_weights& weights, const grid_config& c,
-                                         const rank_groups& groups, bool spin) {
+result<std::unique_ptr<step_rank>> make_rank(const model_weights& weights, const grid_config& c,
+                                             rank_groups& groups, bool spin,
+                                             const rank_maker& make) {
   uint32_t stage = groups.rank() / c.ranks.tensor, tensor_rank = groups.rank() % c.ranks.tensor;
-  return shard::make(weights,
-                     rank_config(c, part_for(weights.shape, c.ranks, stage, tensor_rank), spin),
-                     *groups.tensor, *groups.world);
+  auto part = part_for(weights.shape, c.ranks, stage, tensor_rank);
+  return make(weights, rank_config(c, part, spin), groups);
+}
+
+result<std::unique_ptr<step_rank>> make_shard(const model_weights& weights,
+                                              const shard_config& config, rank_groups& groups) {
+  auto made = shard::make(weights, config, *groups.tensor, *groups.world);
+  if (!made) return made.why();
+  return std::unique_ptr<step_rank>(*std::move(made));
 }
 
 result<void> share(communicator& plans, plan_bytes& plan) {
@@ -168,20 +176,22 @@ result<void> tell_done(communicator& results, const cut& c) {
 }
 
 void rank_groups::abort() {
-  for (communicator* c : {tensor.get(), world.get(), plans.get(), results.get()}) c->abort();
+  for (communicator* c : {tensor.get(), world.get(), ends.get(), plans.get(), results.get()})
+    if (c != nullptr) c->abort();
 }
 
 void rank_groups::wipe() {
-  for (communicator* c : {tensor.get(), world.get(), plans.get(), results.get()}) c->wipe();
+  for (communicator* c : {tensor.get(), world.get(), plans.get(), results.get()})
+    if (c != nullptr) c->wipe();
 }
 
 result<void> serve_rank(const model_weights& weights, const grid_config& config, rank_groups groups,
-                        bool spin) {
+                        bool spin, const rank_maker& make) {
   check(groups.rank() != 0);
   auto bytes = plan_bytes::make();
   if (!bytes) return bytes.why();
   follower f(std::move(groups), config, weights.shape.vocab, *std::move(bytes));
-  if (auto started = f.start(weights, spin); !started) return started;
+  if (auto started = f.start(weights, spin, make); !started) return started;
   return f.serve();
 }
 

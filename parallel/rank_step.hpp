@@ -10,8 +10,9 @@ namespace lethe {
 /// All ranks must serve the same model in the same way: the leader says how, the others compare.
 result<void> agree(const model_weights& weights, const grid_config& config, communicator& plans);
 
-result<std::unique_ptr<shard>> make_rank(const model_weights& weights, const grid_config& config,
-                                         const rank_groups& groups, bool spin);
+result<std::unique_ptr<step_rank>> make_rank(const model_weights& weights,
+                                             const grid_config& config, rank_groups& groups,
+                                             bool spin, const rank_maker& make);
 
 /// One plan from the leader to all: it has written it, the others will read it.
 result<void> share(communicator& plans, plan_bytes& plan);

@@ -5,7 +5,7 @@
 #include "kernels/cpu_row.hpp"
 #include "parallel/communicator.hpp"
 #include "parallel/cut.hpp"
-#include "parallel/step_plan.hpp"
+#include "parallel/step_rank.hpp"
 #include "parallel/step_times.hpp"
 #include "parallel/weights.hpp"
 #include "runtime/base/bytes.hpp"
@@ -28,19 +28,17 @@ struct shard_config {
 /// One device's part of a replica: its share of the weights (views), its key/value pages, its
 /// scratch. Executes step plans in order. Everything in pages and scratch derives from requests
 /// and is wiped as the plans say, and when the shard ends.
-class shard {
+class shard final : public step_rank {
  public:
   /// `tensor` joins the ranks of a stage, `world` all ranks (stage-major: stage * tensor_size +
   /// tensor_rank). These and the weights outlive the shard.
   static result<std::unique_ptr<shard>> make(const model_weights& weights,
                                              const shard_config& config, communicator& tensor,
                                              communicator& world);
-  ~shard();
+  ~shard() override;
 
-  /// Runs one step on the calling thread and the shard's own; returns when this rank's part is
-  /// done. The last stage's tensor rank 0 has then filled data.logits.
-  /// A plan that does not fit the shard is refused before anything is touched.
-  result<void> execute(const step_plan& plan, const step_data& data);
+  /// On the calling thread and the shard's own.
+  result<void> execute(const step_plan& plan, const step_data& data) override;
 
   /// For tests and the audit: what the pool and the scratch hold right now.
   bytes_view page(uint32_t id) const;

@@ -49,9 +49,9 @@ struct Host {
   address @1 :Text = "127.0.0.1" $public $help("where the other hosts reach it");
   port @2 :UInt16 $help("for the other hosts; needed with two or more");
   cores @3 :UInt16 $most(1024) $help("processor cores for engines; 0: all of this machine");
-  gpus @4 :UInt16 $most(64) $help("GPUs for engines; 0: engines run on cores");
+  devices @4 :List(Text) $elements(64) $public $help("GPUs for engines, as cuda:0; none: engines run on cores");
   memory @5 :UInt64 $bytes $help("for weights, keys and values; 0: three quarters of this machine's");
-  gpuMemory @6 :UInt64 $bytes $help("of one GPU; needed with gpus");
+  deviceMemory @6 :UInt64 $bytes $help("of one of its devices; needed with them");
 }
 
 struct Engines {

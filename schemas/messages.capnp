@@ -131,6 +131,7 @@ struct EngineSpec {
 struct RankPlace {
   host @0 :Text $public;
   address @1 :Text $public;  # where the other ranks reach it
+  device @2 :Text $public;  # none: it computes on cores
 }
 
 enum Phase {

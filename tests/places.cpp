@@ -7,6 +7,7 @@ extern const char test_data[] = LETHE_SOURCE_DIR "/tests/data";
 extern const char vectors[] = LETHE_SOURCE_DIR "/../shared/vectors";
 extern const char kernel_objects[] = LETHE_KERNEL_OBJECTS;
 extern const char program[] = LETHE_PROGRAM;
+extern const char emulated_program[] = LETHE_EMULATED_PROGRAM;
 extern const char throwing_program[] = LETHE_THROWING_PROGRAM;
 extern const char rank_program[] = LETHE_RANK_PROGRAM;
 extern const char disk_library[] = LETHE_DISK_LIBRARY;

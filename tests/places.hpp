@@ -8,7 +8,8 @@ extern const char source[];     // the checkout
 extern const char test_data[];  // tests/data
 extern const char vectors[];    // published test data, unless LETHE_VECTORS says otherwise
 extern const char kernel_objects[];
-extern const char program[];  // lethe itself
+extern const char program[];           // lethe itself
+extern const char emulated_program[];  // with devices where there are none
 extern const char throwing_program[];
 extern const char rank_program[];
 extern const char disk_library[];

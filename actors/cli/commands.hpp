@@ -9,6 +9,7 @@ void add_generate(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 void add_template(CLI::App& app, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);
+void add_devices(CLI::App& app, int& exit_code);
 void add_config(CLI::App& app, int& exit_code);
 void add_keys(CLI::App& app, int& exit_code);
 void add_log(CLI::App& app, int& exit_code);

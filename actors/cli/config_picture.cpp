@@ -22,27 +22,36 @@ std::string model_text(const checked_config& c) {
 }
 
 std::string host_text(const placed_host& h) {
-  if (h.on_gpus()) return fmt::format("{} GPUs of {}", h.gpus, bytes_text(h.gpu_memory));
-  return fmt::format("{} core{}, {}", h.cores, h.cores == 1 ? "" : "s", bytes_text(h.memory));
+  std::string text =
+      fmt::format("{} core{}, {}", h.cores, h.cores == 1 ? "" : "s", bytes_text(h.memory));
+  if (h.devices.empty()) return text;
+  return text + fmt::format(", {} device{} of {}", h.devices.size(),
+                            h.devices.size() == 1 ? "" : "s", bytes_text(h.device_memory));
 }
 
 /// Whom a rank shares its weights with.
-const char* copy_text(const checked_config& c, const placed_host& host) {
-  if (host.on_gpus()) return "";
+const char* copy_text(const checked_config& c, const placed_rank& rank) {
+  if (rank.on_device()) return "";
   bool shared = c.config.get().getEngines().getProcesses() == schema::Processes::SHARED;
   return shared ? " (of the host's one copy)" : " (of its engine's copy)";
 }
 
+/// What a rank leaves of its device.
+std::string device_text(const rank_need& need, const placed_host& host) {
+  uint64_t left = host.device_memory - std::min(host.device_memory, need.all());
+  return fmt::format(", {} to work in, {} left of {}", bytes_text(need.work), bytes_text(left),
+                     bytes_text(host.device_memory));
+}
+
 std::string rank_text(const checked_config& c, size_t i) {
   const auto& r = c.layout.ranks[i];
-  const auto& host = c.layout.hosts[r.host];
-  std::string on = host.on_gpus()
-                       ? fmt::format("GPU {}", r.gpu)
-                       : fmt::format("{} thread{}", r.threads, r.threads == 1 ? "" : "s");
+  std::string on =
+      r.on_device() ? r.device : fmt::format("{} thread{}", r.threads, r.threads == 1 ? "" : "s");
   std::string text = fmt::format("stage {} rank {}  {}", r.stage, r.tensor_rank, on);
   if (c.needs.empty()) return text;
-  return text + fmt::format("  {} weights{}, {} keys and values", bytes_text(c.needs[i].weights),
-                            copy_text(c, host), bytes_text(c.needs[i].kv));
+  text += fmt::format("  {} weights{}, {} keys and values", bytes_text(c.needs[i].weights),
+                      copy_text(c, r), bytes_text(c.needs[i].kv));
+  return r.on_device() ? text + device_text(c.needs[i], c.layout.hosts[r.host]) : text;
 }
 
 /// The ranks of a host, grouped by engine.

@@ -3,6 +3,7 @@
 #include "actors/cli/commands.hpp"
 #include "actors/cluster/process_house.hpp"
 #include "actors/cluster/rank_process.hpp"
+#include "parallel/devices.hpp"
 
 namespace lethe {
 
@@ -40,7 +41,8 @@ void add_engine_process(CLI::App& app, int& exit_code) {
   command->callback([=, &exit_code] {
     auto at = address_of(*directory);
     if (at) at->leader = *leader;
-    exit_code = at ? run_engine_process(*at, *tls) : refuse("--directory must be ADDRESS:PORT");
+    exit_code = at ? run_engine_process(*at, *tls, *devices_of_this_build())
+                   : refuse("--directory must be ADDRESS:PORT");
   });
 }
 
@@ -52,7 +54,9 @@ void add_rank_process(CLI::App& app, int& exit_code) {
   command->add_option("RANK", *rank)->required();
   command->add_flag("--attached", *attached);
   auto tls = tls_options(*command);
-  command->callback([=, &exit_code] { exit_code = run_rank_process(*rank, *tls, *attached); });
+  command->callback([=, &exit_code] {
+    exit_code = run_rank_process(*rank, *tls, *attached, *devices_of_this_build());
+  });
 }
 
 }  // namespace lethe

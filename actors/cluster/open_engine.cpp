@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "actors/cluster/rank_house.hpp"
 #include "actors/cluster/rank_link.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/config/check_policy.hpp"
@@ -66,8 +65,8 @@ result<std::unique_ptr<rank_door>> engine_opener::door(schema::EngineSpec::Reade
                                                        const opening& told) {
   if (spec.getEngines().getProcesses() != schema::Processes::RANKS)
     return std::unique_ptr<rank_door>();
-  if (!tls_) return fail("ranks: an engine that shares its process has none of their own");
-  auto door = open_door(spec, *tls_);
+  if (!here_) return fail("ranks: an engine that shares its process has none of their own");
+  auto door = open_door(spec, here_->tls);
   if (door) told.door((*door)->port());
   return door;
 }
@@ -86,7 +85,7 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec, const
   ranks_maker maker;
   if (*ranks_come_in)
     maker = [&](const grid_config& config) {
-      return start_ranks(spec, *std::move(ranks_come_in), *tls_, **opened, config);
+      return start_ranks(spec, *std::move(ranks_come_in), *here_, **opened, config);
     };
   auto serving = engine::start(weights.weights(), config_of(spec), maker);
   if (!serving) return serving.why();

@@ -5,7 +5,7 @@
 
 #include "actors/cluster/engine_actor.hpp"
 #include "actors/cluster/node.hpp"
-#include "actors/cluster/rank_door.hpp"
+#include "actors/cluster/rank_house.hpp"
 
 namespace lethe {
 
@@ -14,15 +14,15 @@ engine_config config_of(schema::EngineSpec::Reader spec);
 /// Opens engines as a spec says. Engines of one process share what they read only: the weights.
 class engine_opener {
  public:
-  /// `tls`: what ranks show each other, where they may be processes.
-  explicit engine_opener(std::optional<node_tls> tls = {}) : tls_(std::move(tls)) {}
+  /// `here`: of ranks, where they may be processes.
+  explicit engine_opener(std::optional<rank_host> here = {}) : here_(std::move(here)) {}
   result<opened_engine> open(schema::EngineSpec::Reader spec, const opening& told);
 
  private:
   result<std::unique_ptr<rank_door>> door(schema::EngineSpec::Reader spec, const opening& told);
   result<std::shared_ptr<const served_model>> model(const model_options& options);
 
-  const std::optional<node_tls> tls_;
+  const std::optional<rank_host> here_;
   std::mutex lock_;  // one load at a time
   std::map<std::string, std::weak_ptr<const served_model>> models_;
 };

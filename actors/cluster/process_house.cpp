@@ -9,6 +9,7 @@
 
 #include "actors/cluster/child_process.hpp"
 #include "actors/cluster/open_engine.hpp"
+#include "actors/cluster/rank_device.hpp"
 #include "actors/cluster/tls_peers.hpp"
 #include "runtime/hardening/harden.hpp"
 #include "runtime/telemetry/telemetry_log.hpp"
@@ -101,10 +102,15 @@ int refuse_to_run(const std::string& why) {
 
 }  // namespace
 
-int run_engine_process(const directory_address& at, const node_tls& tls) {
+int run_engine_process(const directory_address& at, const node_tls& tls, devices& here) {
   const wire<schema::StartEngine> order{.frame = read_order(frame_bytes_max<schema::StartEngine>)};
   if (order.frame.empty())
     return refuse_to_run("there is no order; `lethe up` starts engines, not people");
+  result<void> prepared;
+  auto readable = unpack(order, [&](schema::StartEngine::Reader r) {
+    prepared = prepare_device(r.getSpec(), 0, here);
+  });
+  if (readable && !prepared) return refuse_to_run(prepared.why().text);
   end_with_parent();
   allow_peers({at.leader});
   // The supervisor that started this process misses the directory in time, and ends it.
@@ -128,7 +134,7 @@ int run_engine_process(const directory_address& at, const node_tls& tls) {
   if (!directory.who)
     ::_exit(
         refuse_to_run(rendered(telemetry_event(schema::Event::NOT_JOINED, directory.fault), {})));
-  auto opener = std::make_shared<engine_opener>(tls);
+  auto opener = std::make_shared<engine_opener>(rank_host{tls, here});
   auto setup = setup_of(order, opener, &trace);
   setup.open = [open = std::move(setup.open), hardens](const opening& told) {
     auto opened = open(told);

@@ -10,6 +10,8 @@
 
 namespace lethe {
 
+class devices;
+
 /// Where a process finds the directory.
 struct directory_address {
   std::string address;
@@ -52,6 +54,6 @@ class process_house final : public engine_house {
 std::vector<std::string> words_of(const node_tls& tls);
 
 /// What such a process runs; its exit status.
-int run_engine_process(const directory_address& directory, const node_tls& tls);
+int run_engine_process(const directory_address& directory, const node_tls& tls, devices& here);
 
 }  // namespace lethe

@@ -1,6 +1,7 @@
 #include "actors/cluster/rank_house.hpp"
 
 #include "actors/cluster/rank_children.hpp"
+#include "actors/cluster/rank_device.hpp"
 #include "actors/cluster/rank_link.hpp"
 #include "actors/cluster/rank_process.hpp"
 #include "parallel/process_ranks.hpp"
@@ -23,7 +24,7 @@ class housed_ranks final : public step_ranks {
     leader_.reset();
     door_->close();
   }
-  result<void> start(schema::EngineSpec::Reader spec, const node_tls& tls,
+  result<void> start(schema::EngineSpec::Reader spec, const rank_host& here,
                      const served_model& model, const grid_config& config);
   void submit(const step_plan& plan, const step_data& data) override {
     leader_->submit(plan, data);
@@ -67,16 +68,17 @@ result<void> housed_ranks::await_weights(schema::EngineSpec::Reader spec, const 
   return door_->store().set(all_weights_key, {});
 }
 
-result<void> housed_ranks::start(schema::EngineSpec::Reader spec, const node_tls& tls,
+result<void> housed_ranks::start(schema::EngineSpec::Reader spec, const rank_host& here,
                                  const served_model& model, const grid_config& config) {
   auto link = link_of(spec, config, 0, door_->secret());
   if (!link) return link.why();
-  if (auto added = add_own(spec, tls, model.weights->memfd()); !added) return added;
+  if (auto added = add_own(spec, here.tls, model.weights->memfd()); !added) return added;
   if (auto all = await_weights(spec, mark_of(model.model)); !all) return all;
-  auto groups = join_rank_groups(link->base, config.ranks, door_->store());
+  auto groups = join_rank_groups(link->base, config.ranks, door_->store(), kind_of(spec));
   if (!groups) return groups.why();
   auto leader =
-      process_ranks::start(model.weights->weights(), config, *std::move(groups), link->spin);
+      process_ranks::start(model.weights->weights(), config, *std::move(groups), link->spin,
+                           maker_of(spec, 0, link->base, here.on, *model.weights));
   if (!leader) return leader.why();
   leader_ = *std::move(leader);
   return {};
@@ -96,10 +98,10 @@ result<std::unique_ptr<rank_door>> open_door(schema::EngineSpec::Reader spec, co
 
 result<std::unique_ptr<step_ranks>> start_ranks(schema::EngineSpec::Reader spec,
                                                 std::unique_ptr<rank_door> door,
-                                                const node_tls& tls, const served_model& model,
+                                                const rank_host& here, const served_model& model,
                                                 const grid_config& config) {
   auto ranks = std::make_unique<housed_ranks>(std::move(door));
-  if (auto started = ranks->start(spec, tls, model, config); !started) return started.why();
+  if (auto started = ranks->start(spec, here, model, config); !started) return started.why();
   return std::unique_ptr<step_ranks>(std::move(ranks));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/cluster/node.hpp"
 #include "actors/cluster/rank_door.hpp"
 #include "parallel/grid.hpp"
 #include "parallel/step_ranks.hpp"
@@ -7,8 +8,14 @@
 
 namespace lethe {
 
-struct node_tls;
+class devices;
 struct served_model;
+
+/// What ranks of this host have.
+struct rank_host {
+  node_tls tls;
+  devices& on;
+};
 
 /// Where the ranks of an engine come in, if they are processes. Open before the weights are loaded:
 /// other hosts load theirs meanwhile.
@@ -18,7 +25,7 @@ result<std::unique_ptr<rank_door>> open_door(schema::EngineSpec::Reader spec, co
 /// share its weights, those of others are started by their supervisors.
 result<std::unique_ptr<step_ranks>> start_ranks(schema::EngineSpec::Reader spec,
                                                 std::unique_ptr<rank_door> door,
-                                                const node_tls& tls, const served_model& model,
+                                                const rank_host& here, const served_model& model,
                                                 const grid_config& config);
 
 }  // namespace lethe

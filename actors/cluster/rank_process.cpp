@@ -9,7 +9,7 @@
 #include "actors/cluster/open_engine.hpp"
 #include "actors/cluster/rank_asks.hpp"
 #include "actors/cluster/rank_children.hpp"
-#include "actors/cluster/rank_link.hpp"
+#include "actors/cluster/rank_device.hpp"
 #include "parallel/process_ranks.hpp"
 #include "runtime/hardening/harden.hpp"
 #include "runtime/serve/weights_mark.hpp"
@@ -29,8 +29,8 @@ constexpr int weights_fd = first_own_fd;
 class rank_life {
  public:
   rank_life(uint32_t rank, const wire<schema::StartRanks>& order, const node_tls& tls,
-            bool attached)
-      : rank_(rank), order_(order), tls_(tls), attached_(attached) {}
+            bool attached, devices& here)
+      : rank_(rank), order_(order), tls_(tls), attached_(attached), here_(here) {}
 
   result<void> run(schema::StartRanks::Reader r);
 
@@ -44,6 +44,7 @@ class rank_life {
   const wire<schema::StartRanks>& order_;
   const node_tls& tls_;
   const bool attached_;
+  devices& here_;
   std::atomic<bool> done_ = false;
   // One that is lost takes this process along, and that the others.
   rank_children beside_{[this](uint32_t rank, const std::string& how) {
@@ -100,27 +101,35 @@ result<void> rank_life::serve(schema::EngineSpec::Reader spec, rank_line& line) 
   if (auto told = store.set(weights_key(rank_), mark_of(*file)); !told) return told;
   auto all = store.get(all_weights_key, std::chrono::steady_clock::now() + weights_patience);
   if (!all) return all.why();
-  auto groups = join_rank_groups(link->base, config->ranks, store);
+  auto groups = join_rank_groups(link->base, config->ranks, store, kind_of(spec));
   if (!groups) return groups.why();
-  // Whoever ends is asked for nothing more: everything is loaded.
-  if (spec.getProfile() != schema::Profile::LAB) {
+  auto make = [&, at = maker_of(spec, rank_, link->base, here_, **model)](
+                  const model_weights& weights, const shard_config& own,
+                  rank_groups& joined) -> result<std::unique_ptr<step_rank>> {
+    auto made = at(weights, own, joined);
+    if (!made || spec.getProfile() == schema::Profile::LAB) return made;
+    // Everything is loaded.
     lock_heaps();
-    if (auto closed = filter_calls(new_code::refused); !closed) return closed;
-  }
-  return serve_rank((*model)->weights(), *config, *std::move(groups), link->spin);
+    if (auto closed = filter_calls(new_code::refused); !closed) return closed.why();
+    return made;
+  };
+  return serve_rank((*model)->weights(), *config, *std::move(groups), link->spin, make);
 }
 
 }  // namespace
 
-int run_rank_process(uint32_t rank, const node_tls& tls, bool attached) {
+int run_rank_process(uint32_t rank, const node_tls& tls, bool attached, devices& here) {
   // A stopped one would not notice that its parent has ended.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const wire<schema::StartRanks> order{.frame = read_order(frame_bytes_max<schema::StartRanks>)};
   result<void> done = fail("there is no order; engines start ranks, not people");
   if (!order.frame.empty()) {
-    end_with_parent();
-    rank_life life(rank, order, tls, attached);
-    auto read = unpack(order, [&](schema::StartRanks::Reader r) { done = life.run(r); });
+    auto read = unpack(order, [&](schema::StartRanks::Reader r) {
+      done = prepare_device(r.getSpec(), rank, here);
+      if (!done) return;
+      end_with_parent();
+      done = rank_life(rank, order, tls, attached, here).run(r);
+    });
     if (!read) done = read;
   }
   end_process(done);

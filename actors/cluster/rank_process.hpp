@@ -8,6 +8,8 @@
 
 namespace lethe {
 
+class devices;
+
 // Under these keys ranks tell each other that they have loaded what they need, and of which file:
 // the mark of their weights.
 inline std::string weights_key(uint32_t rank) {
@@ -18,6 +20,6 @@ inline constexpr std::chrono::hours weights_patience{24};
 
 /// What the process of a rank that does not lead runs; its exit status. `attached`: whoever started
 /// it gave it the weights.
-int run_rank_process(uint32_t rank, const node_tls& tls, bool attached);
+int run_rank_process(uint32_t rank, const node_tls& tls, bool attached, devices& here);
 
 }  // namespace lethe

@@ -7,8 +7,10 @@ namespace {
 
 class cuda_accelerator final : public accelerator {
  public:
-  explicit cuda_accelerator(cudaStream_t stream) : stream_(stream) {}
+  cuda_accelerator(int device, cudaStream_t stream) : device_(device), stream_(stream) {}
   ~cuda_accelerator() override { cudaStreamDestroy(stream_); }
+
+  device_error use() override { return cudaSetDevice(device_); }
 
   std::byte* allocate(memory_kind kind, size_t bytes) override {
     void* at = nullptr;
@@ -56,6 +58,7 @@ class cuda_accelerator final : public accelerator {
   }
 
  private:
+  const int device_;
   const cudaStream_t stream_;
 };
 
@@ -67,7 +70,7 @@ result<std::unique_ptr<accelerator>> open_cuda(int device) {
   if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   if (error != cudaSuccess)
     return fail("shard: GPU {} cannot be used: {}", device, cudaGetErrorString(error));
-  return std::unique_ptr<accelerator>(new cuda_accelerator(stream));
+  return std::unique_ptr<accelerator>(new cuda_accelerator(device, stream));
 }
 
 }  // namespace lethe

@@ -7,8 +7,7 @@
 
 namespace lethe {
 
-/// A GPU of this host, by CUDA's number, with a stream of its own. Used by the thread that opened
-/// it, which uses no other GPU: CUDA's current device is a thread's.
+/// A GPU of this host, by CUDA's number, with a stream of its own. The calling thread uses it.
 result<std::unique_ptr<accelerator>> open_cuda(int device);
 
 }  // namespace lethe

@@ -113,20 +113,26 @@ std::vector<difference> differences(const flat& old, const flat& next) {
   return found;
 }
 
-/// Ranks of several hosts are processes.
-result<void> check_layout(const cluster_layout& layout, schema::Processes processes) {
+/// Ranks of several hosts, and of devices, are processes.
+result<void> check_layout(const cluster_layout& layout, schema::Engines::Reader engines) {
+  const auto processes = engines.getProcesses();
   for (const auto& rank : layout.ranks) {
     const auto& host = layout.hosts[rank.host];
-    if (host.on_gpus())
+    if (rank.on_device() && processes != schema::Processes::RANKS)
       return fail(
-          "host {}: its engines are planned on GPUs, and this build runs them on cores only; they "
-          "run there without `gpus`",
-          host.name);
+          "engine {} is on {} of {}, which wants a process: [engines] processes = \"ranks\"",
+          rank.engine, rank.device, host.name);
     auto first = std::ranges::find(layout.ranks, rank.engine, &placed_rank::engine);
     if (first->host != rank.host && processes != schema::Processes::RANKS)
       return fail(
           "engine {}: its ranks lie on {} and {}; [engines] processes = \"ranks\" lets them, or "
           "place each engine on one host",
+          rank.engine, layout.hosts[first->host].name, host.name);
+    if (first->host != rank.host && rank.on_device() && engines.getLinks() != schema::Links::CLEAR)
+      return fail(
+          "engine {}: NCCL seals nothing that goes from {} to {}; place each engine's devices on "
+          "one host, or let [engines] links = \"clear\" say that nobody else is on the line (lab "
+          "only)",
           rank.engine, layout.hosts[first->host].name, host.name);
   }
   return {};
@@ -138,8 +144,12 @@ result<cluster_layout> laid_out(schema::Config::Reader from, const machine& here
   auto config = cluster_config::of(from);
   auto layout = lay_out(config, here);
   if (!config.problems().empty()) return error{config.problems().front()};
-  if (auto ok = check_layout(layout, from.getEngines().getProcesses()); !ok) return ok.why();
+  if (auto ok = check_layout(layout, from.getEngines()); !ok) return ok.why();
   return layout;
+}
+
+bool on_devices(const cluster_layout& layout) {
+  return std::ranges::any_of(layout.ranks, &placed_rank::on_device);
 }
 
 /// What the file asks for, where `engines` ran before.
@@ -172,6 +182,7 @@ std::vector<engine_place> cluster_plan::places() const {
     const auto& host = layout_.hosts[rank.host].name;
     if (rank.engine == all.size()) all.push_back({.host = host, .version = version_});
     all.back().ranks.push_back(host);
+    if (rank.on_device()) all.back().devices.push_back(rank.device);
   }
   for (auto& place : all)
     if (place.hosts().size() == 1) place.ranks.clear();
@@ -235,7 +246,10 @@ result<std::vector<std::string>> cluster_plan::changes(schema::Config::Reader ne
     return fail("{}; this can't change while the cluster runs: lethe down, then lethe up",
                 fmt::join(fixed, "; "));
   if (replaced)
-    lines.push_back("every engine is replaced: its successor is ready before it leaves");
+    lines.push_back(on_devices(*made)
+                        ? "every engine is replaced, one after the other: each leaves its device "
+                          "before its successor loads"
+                        : "every engine is replaced: its successor is ready before it leaves");
   return lines;
 }
 
@@ -262,11 +276,14 @@ void cluster_plan::describe(schema::EngineSpec::Builder spec, uint16_t id, uint3
   spec.setShape(c.getShape());
   spec.setOptimizations(c.getOptimizations());
   for (const auto& rank : layout_.ranks)
-    if (layout_.hosts[rank.host].name == host) spec.setThreads(uint16_t(rank.threads));
+    if (layout_.hosts[rank.host].name == host && !rank.on_device())
+      spec.setThreads(uint16_t(rank.threads));
+  if (!place.devices.empty()) spec.setThreads(1);
   auto places = spec.initPlaces(c.getEngines().getTensor() * c.getEngines().getPipeline());
   for (uint32_t r = 0; r < places.size(); ++r) {
     const auto& name = place.ranks.empty() ? place.host : place.ranks[r];
     places[r].setHost(name);
+    if (!place.devices.empty()) places[r].setDevice(place.devices[r]);
     auto known = std::ranges::find(layout_.hosts, name, &placed_host::name);
     if (known != layout_.hosts.end()) places[r].setAddress(known->address);
   }

@@ -39,6 +39,16 @@ bool engine_place::touches(const std::string& name) const {
   return host == name || std::ranges::find(ranks, name) != ranks.end();
 }
 
+bool engine_place::collides(const engine_place& other) const {
+  auto host_of = [](const engine_place& p, size_t rank) {
+    return p.ranks.empty() ? p.host : p.ranks[rank];
+  };
+  for (size_t i = 0; i < devices.size(); ++i)
+    for (size_t j = 0; j < other.devices.size(); ++j)
+      if (devices[i] == other.devices[j] && host_of(*this, i) == host_of(other, j)) return true;
+  return false;
+}
+
 void fleet::enter(engine_instance& e, Phase phase, fleet_time now) {
   e.phase = phase;
   e.since = now;
@@ -182,6 +192,31 @@ bool fleet::every_place_ready() const {
   return ready >= wanted_.size();
 }
 
+/// Another one is on its device.
+bool fleet::is_kept_out(const engine_instance& e) const {
+  return std::ranges::any_of(engines_, [&e](const auto& entry) {
+    const engine_instance& other = entry.second;
+    return &other != &e && other.alive() && other.place.collides(e.place);
+  });
+}
+
+bool fleet::keeps_out_a_wanted(const engine_instance& e) const {
+  return std::ranges::any_of(engines_, [&e](const auto& entry) {
+    const engine_instance& other = entry.second;
+    return !other.surplus && other.phase == Phase::WAITING && other.place.collides(e.place);
+  });
+}
+
+/// Nobody comes, goes or has failed: what waits, waits for a device or a host.
+bool fleet::is_calm() const {
+  return std::ranges::all_of(engines_, [this](const auto& entry) {
+    const engine_instance& e = entry.second;
+    if (e.surplus) return e.phase != Phase::DRAINING;
+    if (e.phase != Phase::WAITING) return e.phase == Phase::READY;
+    return is_kept_out(e) || presence_of(e.place) != presence::joined;
+  });
+}
+
 bool fleet::settled() const { return every_place_ready() && engines_.size() == wanted_.size(); }
 
 std::vector<fleet_order> fleet::due(fleet_time now) {
@@ -189,7 +224,7 @@ std::vector<fleet_order> fleet::due(fleet_time now) {
     return entry.second.phase == Phase::GONE && entry.second.surplus;
   });
   auto orders = std::exchange(ends_, {});
-  bool may_drain = every_place_ready();
+  bool may_drain = every_place_ready(), may_make_room = is_calm();
   for (auto& [id, e] : engines_) {
     auto host = presence_of(e.place);
     if (e.phase == Phase::GONE) {  // its place is still wanted
@@ -206,7 +241,9 @@ std::vector<fleet_order> fleet::due(fleet_time now) {
       if (e.phase != Phase::DRAINING) e.reason = "it was not ready in time";
       kill(e, orders);
       e.since = now;  // the order is repeated if it is lost
-    } else if (serves && (host == presence::leaving || (e.surplus && may_drain))) {
+    } else if (serves && (host == presence::leaving ||
+                          (e.surplus && (may_drain || (may_make_room && keeps_out_a_wanted(e)))))) {
+      may_make_room = false;
       order.kind = fleet_order::what::drain;
       enter(e, Phase::DRAINING, now);
       orders.push_back(order);
@@ -218,7 +255,7 @@ std::vector<fleet_order> fleet::due(fleet_time now) {
       kill(e, orders);
       enter(e, Phase::GONE, now);
     } else if (!e.surplus && e.phase == Phase::WAITING && host == presence::joined &&
-               now >= e.retry_at) {
+               now >= e.retry_at && !is_kept_out(e)) {
       order.kind = fleet_order::what::start;
       order.epoch = ++e.epoch;
       if (e.epoch > 1) ++e.restarts;

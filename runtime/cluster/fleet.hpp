@@ -26,11 +26,14 @@ struct fleet_rules {
 struct engine_place {
   std::string host;  // of its first rank, which leads
   uint32_t version = 0;
-  std::vector<std::string> ranks = {};  // the host of each, if they lie on several
+  std::vector<std::string> ranks = {};    // the host of each, if they lie on several
+  std::vector<std::string> devices = {};  // of each rank; none: on cores
 
   /// Each once, the leading one first.
   std::vector<std::string> hosts() const;
   bool touches(const std::string& host) const;
+  /// Whether both need the same device, which holds one rank.
+  bool collides(const engine_place& other) const;
 
   friend bool operator==(const engine_place&, const engine_place&) = default;
 };
@@ -70,7 +73,8 @@ struct fleet_order {
 /// Brings what runs to what should run. Pure: events go in, orders come out, time is an argument.
 ///
 /// A surplus engine leaves only when every place has one that is ready, so that a changed file
-/// never takes away what serves before its successor does.
+/// never takes away what serves before its successor does. But a device holds one engine's rank:
+/// whose successor needs its device leaves first, one at a time, while all that follow came up.
 class fleet {
  public:
   explicit fleet(const fleet_rules& rules) : rules_(rules) {}
@@ -110,6 +114,9 @@ class fleet {
  private:
   void assign(fleet_time now, haste of_surplus);
   bool every_place_ready() const;
+  bool is_kept_out(const engine_instance& e) const;
+  bool keeps_out_a_wanted(const engine_instance& e) const;
+  bool is_calm() const;
   void fail(engine_instance& e, const std::string& reason, fleet_time now);
   void enter(engine_instance& e, schema::Phase phase, fleet_time now);
 

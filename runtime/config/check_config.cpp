@@ -104,24 +104,35 @@ struct copies {
   std::map<uint32_t, uint64_t> of;
 };
 
-void check_memory(checked_config& c) {
+/// Each device holds one rank.
+void check_device_memory(checked_config& c) {
+  for (size_t i = 0; i < c.layout.ranks.size(); ++i) {
+    const auto& rank = c.layout.ranks[i];
+    const auto& host = c.layout.hosts[rank.host];
+    if (!rank.on_device() || c.needs[i].all() <= host.device_memory) continue;
+    return c.config.refuse(
+        "model.path",
+        "too large: a rank needs {} of weights, {} for keys and values and {} to work in, {} of "
+        "host {} has {}; a wider cut, or a smaller kv_memory, step_tokens or running",
+        bytes_text(c.needs[i].weights), bytes_text(c.needs[i].kv), bytes_text(c.needs[i].work),
+        rank.device, host.name, bytes_text(host.device_memory));
+  }
+}
+
+/// Weights on their way to a device are in the host's memory, too.
+void check_host_memory(checked_config& c) {
   for (uint32_t h = 0; h < c.layout.hosts.size(); ++h) {
     const auto& host = c.layout.hosts[h];
     uint64_t kv = 0, ranks = 0;
     copies weights(c);
     for (size_t i = 0; i < c.layout.ranks.size(); ++i) {
-      if (c.layout.ranks[i].host != h) continue;
-      uint64_t own = c.needs[i].weights + c.needs[i].kv;
-      if (host.on_gpus() && own > host.gpu_memory)
-        return c.config.refuse("model.path",
-                               "too large: a rank needs {}, a GPU of host {} has {}; a wider cut, "
-                               "or a smaller kv_memory",
-                               bytes_text(own), host.name, bytes_text(host.gpu_memory));
-      weights.add(c.layout.ranks[i], c.needs[i]);
-      kv += c.needs[i].kv;
+      const auto& rank = c.layout.ranks[i];
+      if (rank.host != h) continue;
+      weights.add(rank, c.needs[i]);
+      if (!rank.on_device()) kv += c.needs[i].kv;
       ++ranks;
     }
-    if (!host.on_gpus() && kv + weights.bytes() > host.memory)
+    if (kv + weights.bytes() > host.memory)
       c.config.refuse("model.path",
                       "too large: {} of weights and {} for keys and values of {} ranks, host {} "
                       "gives {}; quantize, a smaller kv_memory or fewer engines",
@@ -174,8 +185,9 @@ checked_config check_config(const std::filesystem::path& file, const machine& he
     c.needs.push_back(need_of(
         *c.model,
         part_for(c.model->shape, {e.getTensor(), e.getPipeline()}, rank.stage, rank.tensor_rank),
-        c.config.get().getBatching()));
-  check_memory(c);
+        c.config.get().getBatching(), rank.on_device()));
+  check_device_memory(c);
+  check_host_memory(c);
   return c;
 }
 

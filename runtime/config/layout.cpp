@@ -18,10 +18,10 @@ placed_host filled(schema::Host::Reader h, const machine& here) {
   placed_host host{.name = h.getName(),
                    .address = h.getAddress(),
                    .cores = h.getCores(),
-                   .gpus = h.getGpus(),
                    .memory = h.getMemory(),
-                   .gpu_memory = h.getGpuMemory(),
+                   .device_memory = h.getDeviceMemory(),
                    .cores_given = h.getCores() != 0};
+  for (auto name : h.getDevices()) host.devices.push_back(name);
   if (host.cores == 0) host.cores = here.cores;
   if (host.memory == 0) host.memory = here.memory / 4 * 3;
   return host;
@@ -36,6 +36,19 @@ bool is_name(std::string_view name) {
          std::ranges::all_of(name, plain);
 }
 
+/// Named as CUDA counts them, each once.
+void check_devices(cluster_config& config, const placed_host& host, const std::string& at) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < host.devices.size(); ++i) {
+    const auto& name = host.devices[i];
+    std::string key = fmt::format("{}devices[{}]", at, i);
+    if (!device_number(name)) config.refuse(key, "must be cuda:0, cuda:1, ...");
+    if (!names.insert(name).second) config.refuse(key, "{} is listed twice", name);
+  }
+  if (!host.devices.empty() && host.device_memory == 0)
+    config.refuse(at + "devices", "say device_memory, too: what one of them has, as \"80 GiB\"");
+}
+
 std::vector<placed_host> hosts_of(cluster_config& config, const machine& here) {
   std::vector<placed_host> hosts;
   std::set<std::string> names;
@@ -47,8 +60,7 @@ std::vector<placed_host> hosts_of(cluster_config& config, const machine& here) {
       config.refuse(at + "name", "must be 1 to 63 letters, digits and inner hyphens");
     if (!names.insert(hosts.back().name).second)
       config.refuse(at + "name", "\"{}\" is taken by another host", hosts.back().name);
-    if (hosts.back().gpus > 0 && hosts.back().gpu_memory == 0)
-      config.refuse(at + "gpus", "say gpu_memory, too: what one of them has, as \"80 GiB\"");
+    check_devices(config, hosts.back(), at);
     if (listed.size() > 1 && listed[i].getPort() == 0)
       config.refuse(at + "port", "is missing; hosts reach each other through it");
   }
@@ -60,9 +72,9 @@ std::vector<placed_host> hosts_of(cluster_config& config, const machine& here) {
   return hosts;
 }
 
-/// Ranks that a host takes: a GPU each, or by its cores where the file limits them.
+/// Ranks that a host takes: a device each, or by its cores where the file limits them.
 uint32_t room_of(const placed_host& host, uint32_t threads) {
-  if (host.on_gpus()) return host.gpus;
+  if (!host.devices.empty()) return uint32_t(host.devices.size());
   return host.cores_given ? std::max(1u, host.cores / std::max(1u, threads)) : UINT32_MAX;
 }
 
@@ -137,7 +149,7 @@ void fill(cluster_config& config, cluster_layout& into) {
   }
 }
 
-/// "HOST" or "HOST:DEVICE" of one rank.
+/// "HOST" (its cores) or "HOST:DEVICE" of one rank.
 void place_exactly(cluster_config& config, cluster_layout& into, uint32_t index, placed_rank rank) {
   std::string key = fmt::format("engines.ranks[{}]", index);
   std::string word = config.get().getEngines().getRanks()[index].cStr();
@@ -146,13 +158,13 @@ void place_exactly(cluster_config& config, cluster_layout& into, uint32_t index,
   if (host == into.hosts.end()) return config.refuse(key, "there is no host \"{}\"", name);
   rank.host = uint32_t(host - into.hosts.begin());
   if (name.size() < word.size()) {
-    const char* end = word.data() + word.size();
-    auto [rest, wrong] = std::from_chars(word.data() + name.size() + 1, end, rank.gpu);
-    if (wrong != std::errc() || rest != end || rank.gpu >= host->gpus)
-      return config.refuse(key, "host {} has no GPU \"{}\"; it has {}", name,
-                           word.substr(name.size() + 1), host->gpus);
+    rank.device = word.substr(name.size() + 1);
+    if (std::ranges::find(host->devices, rank.device) == host->devices.end())
+      return config.refuse(
+          key, "host {} has no device \"{}\"; it has {}", name, rank.device,
+          host->devices.empty() ? "none" : fmt::format("{}", fmt::join(host->devices, ", ")));
   }
-  into.ranks.push_back(rank);
+  into.ranks.push_back(std::move(rank));
 }
 
 void take_exactly(cluster_config& config, cluster_layout& into) {
@@ -168,37 +180,46 @@ void take_exactly(cluster_config& config, cluster_layout& into) {
                    .tensor_rank = i % e.getTensor()});
 }
 
-loads ranks_by_host(const cluster_layout& layout) {
-  loads count(layout.hosts.size(), 0);
-  for (const auto& rank : layout.ranks) ++count[rank.host];
-  return count;
-}
-
-/// GPUs are given out in order; exact places keep theirs. No GPU takes two ranks.
-void give_gpus(cluster_config& config, cluster_layout& layout) {
+/// Devices are given out in order; exact places keep theirs. No device takes two ranks.
+void give_devices(cluster_config& config, cluster_layout& layout) {
   bool exact = config.get().getEngines().getPlacement() == schema::Placement::EXACT;
-  std::vector<std::set<uint32_t>> taken(layout.hosts.size());
+  std::vector<std::set<std::string>> taken(layout.hosts.size());
   for (auto& rank : layout.ranks) {
     const auto& host = layout.hosts[rank.host];
-    if (!host.on_gpus()) continue;
-    if (!exact) rank.gpu = uint32_t(taken[rank.host].size());
-    if (!taken[rank.host].insert(rank.gpu).second)
-      config.refuse("engines.ranks", "GPU {} of host {} is given to two ranks; write HOST:DEVICE",
-                    rank.gpu, host.name);
+    if (!exact && !host.devices.empty()) rank.device = host.devices[taken[rank.host].size()];
+    if (rank.on_device() && !taken[rank.host].insert(rank.device).second)
+      config.refuse("engines.ranks", "{} of host {} is given to two ranks", rank.device, host.name);
+  }
+}
+
+/// What is computed on a device and what on cores goes different ways between ranks.
+void check_kinds(cluster_config& config, const cluster_layout& layout) {
+  for (const auto& rank : layout.ranks) {
+    auto first = std::ranges::find(layout.ranks, rank.engine, &placed_rank::engine);
+    if (first->on_device() == rank.on_device()) continue;
+    auto where = [&](const placed_rank& r) {
+      return layout.hosts[r.host].name + (r.on_device() ? ":" + r.device : "'s cores");
+    };
+    return config.refuse("engines.ranks",
+                         "engine {} has ranks on {} and on {}: all of an engine's are on devices, "
+                         "or none",
+                         rank.engine, where(*first), where(rank));
   }
 }
 
 void give_cores(cluster_config& config, cluster_layout& layout) {
   uint32_t asked = config.get().getEngines().getThreads();
-  auto count = ranks_by_host(layout);
+  loads count(layout.hosts.size(), 0);
+  for (const auto& rank : layout.ranks) count[rank.host] += !rank.on_device();
   for (auto& rank : layout.ranks) {
     const auto& host = layout.hosts[rank.host];
-    if (!host.on_gpus()) rank.threads = asked ? asked : std::max(1u, host.cores / count[rank.host]);
+    if (!rank.on_device())
+      rank.threads = asked ? asked : std::max(1u, host.cores / count[rank.host]);
   }
   for (uint32_t i = 0; i < layout.hosts.size(); ++i) {
     const auto& host = layout.hosts[i];
     uint32_t need = count[i] * std::max(1u, asked);
-    if (!host.on_gpus() && host.cores_given && need > host.cores)
+    if (host.cores_given && need > host.cores)
       config.refuse(asked ? "engines.threads" : engines_most(config.get()).first,
                     "too few devices: {} ranks of {} threads need {} cores, host {} has {}",
                     count[i], std::max(1u, asked), need, host.name, host.cores);
@@ -219,6 +240,16 @@ void note_shared_cores(cluster_layout& layout, const machine& here) {
 
 }  // namespace
 
+std::optional<uint32_t> device_number(std::string_view name) {
+  constexpr std::string_view kind = "cuda:";
+  if (!name.starts_with(kind) || name.size() > kind.size() + 3) return {};
+  uint32_t number = 0;
+  const char *begin = name.data() + kind.size(), *end = name.data() + name.size();
+  auto [rest, wrong] = std::from_chars(begin, end, number);
+  bool plain = wrong == std::errc() && rest == end && (*begin != '0' || end - begin == 1);
+  return plain ? std::optional(number) : std::nullopt;
+}
+
 machine machine::here() {
   return {.cores = std::max(1u, std::thread::hardware_concurrency()),
           .memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE))};
@@ -228,7 +259,7 @@ std::optional<std::string> shared_cores(const cluster_layout& layout, std::strin
                                         const machine& here) {
   uint32_t ranks = 0, threads = 0;
   for (const auto& rank : layout.ranks) {
-    if (layout.hosts[rank.host].name != host) continue;
+    if (layout.hosts[rank.host].name != host || rank.on_device()) continue;
     ++ranks;
     threads += rank.threads;
   }
@@ -247,7 +278,8 @@ cluster_layout lay_out(cluster_config& config, const machine& here) {
     fill(config, layout);
   if (e.getPlacement() != schema::Placement::EXACT && e.getRanks().size() > 0)
     config.refuse("engines.ranks", "is read only with placement = \"exact\"");
-  give_gpus(config, layout);
+  give_devices(config, layout);
+  check_kinds(config, layout);
   give_cores(config, layout);
   note_shared_cores(layout, here);
   return layout;

@@ -19,19 +19,20 @@ struct machine {
 /// A host with its blanks filled in.
 struct placed_host {
   std::string name, address;
-  uint32_t cores = 0, gpus = 0;
-  uint64_t memory = 0, gpu_memory = 0;
+  uint32_t cores = 0;
+  std::vector<std::string> devices;
+  uint64_t memory = 0, device_memory = 0;  // of one device
   bool cores_given = false;
-
-  bool on_gpus() const { return gpus > 0; }
 };
 
-/// Where one rank of one engine runs: a GPU, or `threads` cores of its host.
+/// Where one rank of one engine runs: a device, or `threads` cores of its host.
 struct placed_rank {
   uint32_t engine = 0, stage = 0, tensor_rank = 0;
   uint32_t host = 0;
-  uint32_t gpu = 0;      // on a host with GPUs
-  uint32_t threads = 0;  // on one without
+  std::string device;  // none: cores
+  uint32_t threads = 0;
+
+  bool on_device() const { return !device.empty(); }
 };
 
 /// What would run where.
@@ -40,6 +41,9 @@ struct cluster_layout {
   std::vector<placed_rank> ranks;  // engine by engine, stage by stage, rank by rank
   std::vector<std::string> notes;  // allowed, but worth knowing
 };
+
+/// The 3 of "cuda:3".
+std::optional<uint32_t> device_number(std::string_view name);
 
 /// Places every rank of as many engines as there may be, a pure function of its arguments; where
 /// the load decides how many there are, the first of them are. Problems are added to the config:

@@ -9,11 +9,18 @@ namespace lethe {
 /// What one rank keeps in memory.
 struct rank_need {
   uint64_t weights = 0, kv = 0;
+  uint64_t work = 0;  // on a device: what steps compute in, and what its driver takes
+
+  uint64_t all() const { return weights + kv + work; }
 };
+
+/// What a device's driver, graphs and NCCL's buffers are taken to need. A guess until devices have
+/// been looked at.
+inline constexpr uint64_t device_reserve = uint64_t{1} << 30;
 
 /// A rank's share of the weights by its part of the cut, and its key/value pool: kv_memory, or room
 /// for one longest request (at least 256 MiB).
 rank_need need_of(const model_facts& model, const shard_part& part,
-                  schema::Batching::Reader batching);
+                  schema::Batching::Reader batching, bool on_device);
 
 }  // namespace lethe

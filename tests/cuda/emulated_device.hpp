@@ -20,6 +20,7 @@ class device final : public accelerator {
   explicit device(order o = order::forwards) : machine_(o) { machine_.defer(&queued_); }
   ~device() override;
 
+  device_error use() override { return 0; }
   std::byte* allocate(memory_kind kind, size_t bytes) override;
   void free(memory_kind kind, std::byte* at, size_t bytes) override;
   device_stream stream() override { return machine_.stream(); }

@@ -113,7 +113,9 @@ class running_cluster {
   explicit running_cluster(const host_of& which) : file(which.file), program_(which.program) {
     start({"--host", which.host});
   }
-  explicit running_cluster(const std::string& config, std::vector<std::string> more = {}) {
+  explicit running_cluster(const std::string& config, std::vector<std::string> more = {},
+                           std::string program = places::program)
+      : program_(std::move(program)) {
     ::setenv("XDG_RUNTIME_DIR", folder_.write("here", "").c_str(), 1);
     std::filesystem::remove(folder_ / "here");
     std::filesystem::create_directory(folder_ / "here");
@@ -185,7 +187,7 @@ class running_cluster {
 
  private:
   scratch_folder folder_;
-  std::string program_ = places::program;
+  const std::string program_;
 };
 
 /// Every engine that is wanted is ready.

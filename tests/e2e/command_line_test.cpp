@@ -251,20 +251,31 @@ TEST(CommandLine, KeysAreMadeWhereTheClusterFileSays) {
   EXPECT_EQ(run_lethe({"keys", "init", none}).exit_code, 1);
 }
 
-TEST(CommandLine, AFileOfGpusIsAPlanThatUpRefuses) {
-  std::string configs = std::string(places::source) + "/configs/";
+TEST(CommandLine, AFileOfDevicesIsAPlanThatSaysWhatIsLeftOfEach) {
   auto says = [](const std::string& text, const char* what) {
     return text.find(what) != text.npos;
   };
   for (const char* name : {"gpu-8.toml", "gpu-2x8.toml"}) {
-    auto checked = run_lethe({"config", "check", configs + name});
+    auto checked = run_lethe({"config", "check", std::string(places::source) + "/configs/" + name});
     EXPECT_EQ(checked.exit_code, 0) << checked.err;
-    EXPECT_TRUE(says(checked.out, "`lethe up` refuses it: host gpu0: ")) << checked.out;
+    EXPECT_TRUE(says(checked.out, "8 devices of ")) << checked.out;
+    EXPECT_FALSE(says(checked.out, "refuses")) << checked.out;
   }
-  EXPECT_FALSE(says(run_lethe({"config", "check", configs + "one.toml"}).out, "refuses"));
-  auto up = run_lethe({"up", configs + "gpu-8.toml"});
+  scratch_folder folder;
+  auto file = [&](const std::string& engines) {
+    return folder.write("c.toml", "[model]\npath = \"" + tiny +
+                                      "\"\n[[hosts]]\nname = \"a\"\ndevices = [\"cuda:1\"]\n"
+                                      "device_memory = \"2 GiB\"\n[engines]\n" +
+                                      engines);
+  };
+  auto checked = run_lethe({"config", "check", file("processes = \"ranks\"\n")});
+  EXPECT_TRUE(says(checked.out, "stage 0 rank 0  cuda:1  ")) << checked.out;
+  EXPECT_TRUE(says(checked.out, " left of 2.0 GiB")) << checked.out;
+  auto shared = file("count = 1\n");
+  EXPECT_TRUE(says(run_lethe({"config", "check", shared}).out, "`lethe up` refuses it: engine 0"));
+  auto up = run_lethe({"up", shared});
   EXPECT_EQ(up.exit_code, 1);
-  EXPECT_TRUE(says(up.err, "host gpu0: its engines are planned on GPUs")) << up.err;
+  EXPECT_TRUE(says(up.err, "is on cuda:1 of a, which wants a process")) << up.err;
 }
 
 TEST(CommandLine, AReaderThatLeavesEndsItQuietly) {

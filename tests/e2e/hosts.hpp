@@ -46,7 +46,7 @@ class hosts_test : public testing::Test {
                       const std::string& where = {}) {
     running_.erase(host);
     machine(where.empty() ? host : where).on([&] {
-      running_.try_emplace(host, host_of{path, host});
+      running_.try_emplace(host, host_of{path, host, program_});
     });
     return running_.at(host);
   }
@@ -71,6 +71,7 @@ class hosts_test : public testing::Test {
     return status(path).find("{\"name\":\"" + name + "\",\"joined\":true") != std::string::npos;
   }
 
+  std::string program_ = places::program;
   scratch_folder folder_;
   small_network network_;
   std::map<std::string, net_host> machines_;

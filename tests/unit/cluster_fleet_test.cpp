@@ -113,6 +113,71 @@ struct wide_engine {
   fleet f{{.restart_ms = 10}};
 };
 
+engine_place on_device(const std::string& device, uint32_t version = 1) {
+  return {.host = "a", .version = version, .devices = {device}};
+}
+
+/// Two engines that serve, each on a device of its own, and the same of a newer file wanted.
+fleet two_that_are_replaced() {
+  fleet f({.restart_ms = 10});
+  f.host_joined("a");
+  f.want({on_device("cuda:0"), on_device("cuda:1")}, 0);
+  EXPECT_EQ(f.due(0).size(), 2u);
+  EXPECT_TRUE(f.engine_said(0, 1, Phase::READY, 1) && f.engine_said(1, 1, Phase::READY, 1));
+  f.want({on_device("cuda:0", 2), on_device("cuda:1", 2)}, 2);
+  return f;
+}
+
+using orders = std::vector<fleet_order>;
+
+TEST(Fleet, WhoseDeviceASuccessorNeedsLeavesFirstOneAfterTheOther) {
+  auto f = two_that_are_replaced();
+  EXPECT_EQ(f.due(2), (orders{{fleet_order::what::drain, 0, 1, "a"}}));
+  EXPECT_EQ(f.due(3), orders{}) << "it is still there";
+  ASSERT_TRUE(f.engine_said(0, 1, Phase::GONE, 4));
+  EXPECT_EQ(f.due(4), (orders{{fleet_order::what::start, 2, 1, "a"}}));
+  EXPECT_EQ(f.due(5), orders{}) << "or nobody would serve";
+  ASSERT_TRUE(f.engine_said(2, 1, Phase::READY, 6));
+  EXPECT_EQ(f.due(6), (orders{{fleet_order::what::drain, 1, 1, "a"}}));
+  ASSERT_TRUE(f.engine_said(1, 1, Phase::GONE, 7));
+  EXPECT_EQ(f.due(7), (orders{{fleet_order::what::start, 3, 1, "a"}}));
+  ASSERT_TRUE(f.engine_said(3, 1, Phase::READY, 8));
+  EXPECT_EQ(f.due(8), orders{});
+  EXPECT_TRUE(f.settled());
+}
+
+TEST(Fleet, ASuccessorThatFailsCostsNoOtherDevice) {
+  auto f = two_that_are_replaced();
+  ASSERT_EQ(f.due(2).size(), 1u);
+  ASSERT_TRUE(f.engine_said(0, 1, Phase::GONE, 4));
+  ASSERT_EQ(f.due(4).size(), 1u);
+  ASSERT_TRUE(f.engine_ended(2, 1, "other weights", 5));
+  EXPECT_EQ(f.due(6), orders{});
+  EXPECT_EQ(f.due(20), (orders{{fleet_order::what::start, 2, 2, "a"}})) << "tried again";
+  EXPECT_EQ(f.engines().at(1).phase, Phase::READY);
+}
+
+TEST(Fleet, AnEngineThatNeedsSeveralDevicesWaitsForAll) {
+  auto f = two_that_are_replaced();
+  f.want({{.host = "a", .version = 3, .devices = {"cuda:0", "cuda:1"}}}, 2);
+  EXPECT_EQ(f.due(2), (orders{{fleet_order::what::drain, 0, 1, "a"}}));
+  ASSERT_TRUE(f.engine_said(0, 1, Phase::GONE, 3));
+  EXPECT_EQ(f.due(3), (orders{{fleet_order::what::drain, 1, 1, "a"}}));
+  EXPECT_EQ(f.due(4), orders{});
+  ASSERT_TRUE(f.engine_said(1, 1, Phase::GONE, 5));
+  EXPECT_EQ(f.due(5), (orders{{fleet_order::what::start, 4, 1, "a"}}));
+}
+
+TEST(Fleet, OtherDevicesAreInNobodysWay) {
+  engine_place one = on_device("cuda:0"), same = on_device("cuda:0", 2);
+  EXPECT_TRUE(one.collides(same));
+  EXPECT_FALSE(one.collides(on_device("cuda:1")));
+  EXPECT_FALSE(one.collides({.host = "b", .devices = {"cuda:0"}}));
+  EXPECT_TRUE(one.collides({.host = "b", .ranks = {"b", "a"}, .devices = {"cuda:1", "cuda:0"}}));
+  EXPECT_FALSE(one.collides({.host = "b", .ranks = {"b", "a"}, .devices = {"cuda:0", "cuda:1"}}));
+  EXPECT_FALSE(one.collides({.host = "a"})) << "on cores";
+}
+
 TEST(Fleet, AnEngineOfManyHostsBeginsWhenAllAreThere) {
   wide_engine e;
   e.f.host_lost("c", 0);

@@ -51,16 +51,65 @@ TEST(ClusterPlan, PlacesRanksOnSeveralHostsIfTheyAreProcesses) {
   }
 }
 
-TEST(ClusterPlan, RefusesAnEngineAcrossHostsInOneProcessAndOneOnGpus) {
+TEST(ClusterPlan, RefusesAnEngineAcrossHostsInOneProcess) {
   auto across =
       cluster_plan::make(config(std::string(two_hosts) + "tensor = 4\n").get(), eight_cores);
   ASSERT_FALSE(across);
   EXPECT_NE(across.why().text.find("processes = \"ranks\""), std::string::npos)
       << across.why().text;
-  auto gpus = config("[[hosts]]\nname = \"a\"\ngpus = 1\ngpu_memory = \"8 GiB\"\n");
-  auto on_gpus = cluster_plan::make(gpus.get(), eight_cores);
-  ASSERT_FALSE(on_gpus);
-  EXPECT_NE(on_gpus.why().text.find("cores only"), std::string::npos) << on_gpus.why().text;
+}
+
+std::string one_device(const std::string& engines, const std::string& more = {}) {
+  return "[[hosts]]\nname = \"a\"\ndevices = [\"cuda:3\", \"cuda:1\"]\n" + more +
+         "device_memory = \"8 GiB\"\n[engines]\n" + engines;
+}
+
+TEST(ClusterPlan, TellsRanksTheirDevicesWhichWantProcesses) {
+  auto made = cluster_plan::make(config(one_device("tensor = 2\n")).get(), eight_cores);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.why().text.find("engine 0 is on cuda:3 of a, which wants a process: [engines] "
+                                 "processes = \"ranks\""),
+            std::string::npos)
+      << made.why().text;
+  auto p = plan_of(one_device("tensor = 2\nprocesses = \"ranks\"\n"));
+  ASSERT_EQ(p.places().size(), 1u);
+  const engine_place place = p.places()[0];
+  EXPECT_EQ(place.devices, (std::vector<std::string>{"cuda:3", "cuda:1"}));
+  EXPECT_TRUE(place.ranks.empty());
+  capnp::MallocMessageBuilder message;
+  auto spec = message.initRoot<schema::EngineSpec>();
+  p.describe(spec, 0, 1, place, "a");
+  EXPECT_EQ(spec.getPlaces()[0].getDevice(), "cuda:3");
+  EXPECT_EQ(spec.getPlaces()[1].getDevice(), "cuda:1");
+  EXPECT_EQ(spec.getThreads(), 1u);
+}
+
+/// Sealed is the default, and NCCL can't.
+TEST(ClusterPlan, RefusesDevicesOfSeveralHostsWhoseLinksAreSealed) {
+  auto across = [](const std::string& more) {
+    std::string hosts;
+    for (const char* name : {"a", "b"})
+      hosts += fmt::format(
+          "[[hosts]]\nname = \"{}\"\nport = 7001\ndevices = [\"cuda:0\"]\ndevice_memory = \"8 "
+          "GiB\"\n",
+          name);
+    return config(hosts + "[engines]\nprocesses = \"ranks\"\ntensor = 2\n" + more);
+  };
+  auto sealed = cluster_plan::make(across("").get(), eight_cores);
+  ASSERT_FALSE(sealed);
+  EXPECT_NE(sealed.why().text.find("engine 0: NCCL seals nothing that goes from a to b"),
+            std::string::npos)
+      << sealed.why().text;
+  auto clear = cluster_plan::make(across("links = \"clear\"\n").get(), eight_cores);
+  EXPECT_TRUE(clear) << clear.why().text;
+}
+
+TEST(ClusterPlan, SaysThatSuccessorsOnDevicesComeLater) {
+  const std::string ranks = "processes = \"ranks\"\n";
+  auto p = plan_of(one_device(ranks));
+  EXPECT_NE(changes_text(p, config(one_device(ranks + "[batching]\nrunning = 7\n")))
+                .find("one after the other: each leaves its device before its successor loads"),
+            std::string::npos);
 }
 
 /// Whoever's word it is that reaches a running cluster, the policy holds there, too.

@@ -110,29 +110,73 @@ TEST(ConfigCheck, AnEngineLargerThanAnyHostGoesAcross) {
   EXPECT_EQ(places(c), "0.0.0@a 0.0.1@a 0.1.0@a 0.1.1@b ");
 }
 
+const std::string two_devices = "devices=[\"cuda:0\",\"cuda:1\"]\ndevice_memory=\"2 GiB\"";
+
 TEST(ConfigCheck, ExactTakesRanksAsListed) {
-  std::string gpus = "gpus=2\ngpu_memory=\"1 GiB\"";
   std::string cut = "[engines]\ntensor=2\nplacement=\"exact\"\nranks=";
-  auto c = check(model_line + cut + "[\"b:1\",\"a:0\"]\n" + two_hosts(gpus, gpus));
+  std::string hosts = two_hosts(two_devices, two_devices);
+  auto c = check(model_line + cut + "[\"b:cuda:1\",\"a:cuda:0\"]\n" + hosts);
   ASSERT_TRUE(c.good()) << problems(c);
   EXPECT_EQ(places(c), "0.0.0@b 0.0.1@a ");
-  EXPECT_EQ(c.layout.ranks[0].gpu, 1u);
-  refuses(model_line + cut + "[\"b:1\"]\n" + two_hosts(gpus, gpus), {"lists 1 ranks"});
-  refuses(model_line + cut + "[\"b:1\",\"c\"]\n" + two_hosts(gpus, gpus),
-          {"engines.ranks[1]: there is no host \"c\""});
-  refuses(model_line + cut + "[\"b:1\",\"b:2\"]\n" + two_hosts(gpus, gpus), {"has no GPU \"2\""});
-  refuses(model_line + cut + "[\"b:1\",\"b:1\"]\n" + two_hosts(gpus, gpus), {"given to two ranks"});
+  EXPECT_EQ(c.layout.ranks[0].device, "cuda:1");
+  EXPECT_EQ(c.layout.ranks[0].threads, 0u);
+  auto refused = [&](const std::string& ranks, const std::string& why) {
+    refuses(model_line + cut + ranks + "\n" + hosts, {why});
+  };
+  refused("[\"b:cuda:1\"]", "lists 1 ranks");
+  refused("[\"b:cuda:1\",\"c\"]", "engines.ranks[1]: there is no host \"c\"");
+  refused("[\"b:cuda:1\",\"b:cuda:2\"]", "has no device \"cuda:2\"; it has cuda:0, cuda:1");
+  refused("[\"b:cuda:1\",\"b:cuda:1\"]", "cuda:1 of host b is given to two ranks");
+  refused("[\"b:cuda:1\",\"a\"]", "engine 0 has ranks on b:cuda:1 and on a's cores");
 }
 
-TEST(ConfigCheck, EveryGpuTakesOneRankAndNotMoreThanItHolds) {
-  std::string host = "[[hosts]]\nname=\"a\"\ngpus=2\ngpu_memory=";
-  auto c = check(model_line + "[engines]\ntensor=2\n" + host + "\"1 GiB\"\n");
+TEST(ConfigCheck, EnginesOnDevicesAndOnCoresMayLieOnOneHost) {
+  auto c = check(model_line + "[engines]\ncount=2\nplacement=\"exact\"\n" +
+                 "ranks=[\"b:cuda:1\",\"b\"]\n" + two_hosts("", "cores=4\n" + two_devices));
   ASSERT_TRUE(c.good()) << problems(c);
-  EXPECT_EQ(c.layout.ranks[1].gpu, 1u);
-  refuses(model_line + "[engines]\ntensor=2\npipeline=2\n" + host + "\"1 GiB\"\n",
+  EXPECT_TRUE(c.layout.ranks[0].on_device());
+  EXPECT_GT(c.needs[0].work, device_reserve);
+  EXPECT_EQ(c.layout.ranks[1].threads, 4u);
+  EXPECT_EQ(c.needs[1].work, 0u);
+}
+
+TEST(ConfigCheck, EveryDeviceTakesOneRankAndNotMoreThanItHolds) {
+  std::string host = "[[hosts]]\nname=\"a\"\ndevices=[\"cuda:2\",\"cuda:0\"]\ndevice_memory=";
+  std::string tensor = model_line + "[engines]\ntensor=2\n";
+  auto c = check(tensor + host + "\"2 GiB\"\n");
+  ASSERT_TRUE(c.good()) << problems(c);
+  EXPECT_EQ(c.layout.ranks[0].device, "cuda:2");
+  EXPECT_EQ(c.layout.ranks[1].device, "cuda:0");
+  refuses(model_line + "[engines]\ntensor=2\npipeline=2\n" + host + "\"2 GiB\"\n",
           {"too few devices", "need 4"});
-  refuses(model_line + "[engines]\ntensor=2\n" + host + "\"100 MiB\"\n", {"too large"});
-  refuses(model_line + "[[hosts]]\nname=\"a\"\ngpus=2\n", {"say gpu_memory"});
+  auto with = [&](uint64_t bytes) { return check(tensor + host + std::to_string(bytes) + "\n"); };
+  EXPECT_TRUE(with(c.needs[0].all()).good());
+  EXPECT_NE(problems(with(c.needs[0].all() - 1)).find("too large: a rank needs"),
+            std::string::npos);
+}
+
+TEST(ConfigCheck, DevicesAreNamedAsCudaCountsThem) {
+  auto host = [](const std::string& devices,
+                 const std::string& more = "device_memory=\"2 GiB\"\n") {
+    return model_line + "[[hosts]]\nname=\"a\"\ndevices=[" + devices + "]\n" + more;
+  };
+  EXPECT_TRUE(check(host("\"cuda:0\",\"cuda:63\"")).good());
+  for (const char* bad : {"gpu-0", "cuda:", "cuda:-1", "cuda:01", "cuda:1x", "cuda:1000", "0"})
+    refuses(host("\"" + std::string(bad) + "\""), {"hosts[0].devices[0]: must be cuda:0"});
+  refuses(host("\"cuda:1\",\"cuda:1\""), {"hosts[0].devices[1]: cuda:1 is listed twice"});
+  refuses(host("\"cuda:0\"", ""), {"say device_memory"});
+}
+
+TEST(ConfigCheck, WeightsOnTheirWayToADeviceAreInTheHostsMemory) {
+  auto with = [](uint64_t memory) {
+    return check(model_line + "[engines]\nprocesses=\"ranks\"\ntensor=2\n[[hosts]]\nname=\"a\"\n" +
+                 two_devices + "\nmemory=" + std::to_string(memory) + "\n");
+  };
+  auto c = with(uint64_t{1} << 30);
+  ASSERT_TRUE(c.good()) << problems(c);
+  uint64_t weights = std::min(c.model->weight_bytes, c.needs[0].weights + c.needs[1].weights);
+  EXPECT_TRUE(with(weights).good()) << "keys and values are on the devices";
+  EXPECT_NE(problems(with(weights - 1)).find("too large"), std::string::npos);
 }
 
 TEST(ConfigCheck, AModelLargerThanTheHostIsRefused) {

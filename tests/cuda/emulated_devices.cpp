@@ -1,0 +1,32 @@
+#include "parallel/devices.hpp"
+#include "tests/cuda/emulated_device.hpp"
+#include "tests/cuda/emulated_row.hpp"
+#include "tests/cuda/nccl_over_sockets.hpp"
+
+// The program's devices where there are none: this machine, emulated.
+
+namespace lethe {
+namespace {
+
+class emulated_devices final : public devices {
+ public:
+  result<std::vector<device_facts>> all() override {
+    std::vector<device_facts> found;
+    for (int i = 0; i < 4; ++i)
+      found.push_back(
+          {.model = "emulated", .id = fmt::format("emulated {}", i), .memory = uint64_t{4} << 30});
+    return found;
+  }
+  result<std::unique_ptr<accelerator>> open(uint32_t) override {
+    return std::unique_ptr<accelerator>(new emulated::device);
+  }
+  const cuda_row& row() override { return emulated_row; }
+  result<void> close_environment(const nccl_pins&) override { return {}; }
+  result<nccl_functions> nccl() override { return emulated::nccl_over_sockets(); }
+};
+
+}  // namespace
+
+std::unique_ptr<devices> devices_of_this_build() { return std::make_unique<emulated_devices>(); }
+
+}  // namespace lethe
