@@ -55,12 +55,22 @@ std::string service_picture(schema::Status::Reader s) {
   return out;
 }
 
-/// "1x2, ranks on south, too"
-std::string others_text(schema::EngineStatus::Reader e) {
-  if (e.getOthers().size() == 0) return {};
-  std::vector<std::string> names;
-  for (auto name : e.getOthers()) names.push_back(name);
-  return fmt::format(", ranks on {}, too", fmt::join(names, ", "));
+std::string joined(capnp::List<capnp::Text>::Reader names) {
+  std::vector<std::string> all;
+  for (auto name : names) all.push_back(name);
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+/// "1x2, ranks on south, too", "2x1 on cuda:0, cuda:1"
+std::string where_text(schema::EngineStatus::Reader e) {
+  if (e.getDevices().size() > 0) return " on " + joined(e.getDevices());
+  return e.getOthers().size() == 0 ? "" : fmt::format(", ranks on {}, too", joined(e.getOthers()));
+}
+
+void write_names(json_text& out, const char* key, capnp::List<capnp::Text>::Reader names) {
+  out.key(key).open('[');
+  for (auto name : names) out.text(name.cStr());
+  out.close(']');
 }
 
 std::string picture(schema::Status::Reader s) {
@@ -82,7 +92,7 @@ std::string picture(schema::Status::Reader s) {
       if (e.getHost() != h.getName()) continue;
       out += fmt::format("│   ├─ engine {}  {:<8}  {}x{}{}  pid {}  {}  {}\n", e.getSlot(),
                          word_of(e.getState().getPhase()), e.getTensor(), e.getPipeline(),
-                         others_text(e), e.getState().getPid(), load_text(e), note_of(e));
+                         where_text(e), e.getState().getPid(), load_text(e), note_of(e));
     }
   }
   if (auto by = s.getScaling(); by.getMost() > 0)
@@ -104,9 +114,8 @@ void write_engine(json_text& out, schema::EngineStatus::Reader e) {
   auto state = e.getState();
   auto l = e.getLoad();
   out.open('{').key("engine").number(uint64_t{e.getSlot()}).key("host").text(e.getHost().cStr());
-  out.key("others").open('[');
-  for (auto name : e.getOthers()) out.text(name.cStr());
-  out.close(']');
+  write_names(out, "others", e.getOthers());
+  write_names(out, "devices", e.getDevices());
   out.key("phase").text(word_of(state.getPhase())).key("epoch").number(uint64_t{state.getEpoch()});
   out.key("pid").number(uint64_t{state.getPid()}).key("restarts").number(uint64_t{e.getRestarts()});
   out.key("reason").text(state.getReason().cStr()).key("running").number(uint64_t{l.getRunning()});

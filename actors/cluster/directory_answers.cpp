@@ -35,6 +35,12 @@ void write_engine(schema::EngineStatus::Builder b, const engine_instance& e, fle
   b.setHost(hosts[0]);
   auto others = b.initOthers(uint32_t(hosts.size() - 1));
   for (uint32_t i = 0; i < others.size(); ++i) others.set(i, hosts[i + 1]);
+  auto devices = b.initDevices(uint32_t(e.place.devices.size()));
+  for (uint32_t i = 0; i < devices.size(); ++i) {
+    const auto& place = e.place;
+    const bool leads = place.ranks.empty() || place.ranks[i] == place.host;
+    devices.set(i, leads ? place.devices[i] : place.ranks[i] + ":" + place.devices[i]);
+  }
   b.setRestarts(uint16_t(std::min<uint32_t>(e.restarts, UINT16_MAX)));
   b.setRetryMs(e.phase == schema::Phase::WAITING && e.retry_at > now ? uint32_t(e.retry_at - now)
                                                                      : 0);

@@ -56,6 +56,10 @@ TEST(Devices, SayWhatCoresSay) {
                                       "\npipeline = " + std::to_string(pipeline) + "\n"));
     ASSERT_TRUE(c.tells("ready: 1 of 1", 60)) << c.errors() << status_of(c);
     EXPECT_EQ(ranks_of(c).size(), size_t(tensor * pipeline - 1));
+    EXPECT_NE(status_of(c).find(std::to_string(tensor) + "x" + std::to_string(pipeline) +
+                                (tensor * pipeline == 1 ? " on cuda:0 " : " on cuda:0, cuda:1")),
+              std::string::npos)
+        << status_of(c);
     EXPECT_EQ(said_at(c.port("api")), expected);
     take_down(c);
   }
@@ -104,12 +108,10 @@ TEST(Devices, ThatAnotherProcessHasAreWaitedForAndThenTold) {
   std::optional<result<device_claim>> ours(device_claim::take("emulated 0", {}));
   ASSERT_TRUE(*ours) << ours->why().text;
   emulated_cluster c(
-      devices_config("", "[health]\nrestarts = 1\nrestart_ms = 100\nrank_ms = 1000\n"));
-  EXPECT_TRUE(eventually(
-      [&] { return status_of(c).find("cuda:0: device: process ") != std::string::npos; }));
-  auto why = status_of(c);
-  EXPECT_NE(why.find("process " + std::to_string(::getpid()) + " has it"), std::string::npos)
-      << why;
+      devices_config("", "[health]\nrestarts = 100\nrestart_ms = 2000\nrank_ms = 1000\n"));
+  const std::string owner = "cuda:0: device: process " + std::to_string(::getpid()) + " has it";
+  EXPECT_TRUE(eventually([&] { return status_of(c).find(owner) != std::string::npos; }))
+      << status_of(c);
   ours.reset();
   EXPECT_TRUE(c.tells("ready: 1 of 1", 60)) << c.errors() << status_of(c);
 }
@@ -171,6 +173,8 @@ TEST_F(DevicesOfTwoHosts, SayWhatCoresSay) {
     for (const char* name : {"north", "south"}) up(path, name);
     ASSERT_TRUE(host("north").tells("ready: 1 of 1", 60)) << host("north").errors();
     EXPECT_EQ(ranks_of(host("south")).size(), 1u);
+    auto status = run_lethe({"status", "--cluster", path}).out;
+    EXPECT_NE(status.find(" on cuda:0, south:cuda:0"), std::string::npos) << status;
     EXPECT_EQ(machine("north").on([to = api()] { return said_at(to); }), expected);
     EXPECT_EQ(run_lethe({"down", "--cluster", path}).exit_code, 0);
     for (const char* name : {"north", "south"}) EXPECT_EQ(host(name).wait(), 0);
