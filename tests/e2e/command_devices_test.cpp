@@ -4,6 +4,7 @@
 
 #include "parallel/device_claim.hpp"
 #include "tests/e2e/hosts.hpp"
+#include "tests/e2e/private_path.hpp"
 #include "tests/e2e/ranks.hpp"
 
 namespace lethe {
@@ -178,6 +179,36 @@ TEST_F(DevicesOfTwoHosts, SayWhatCoresSay) {
     EXPECT_EQ(machine("north").on([to = api()] { return said_at(to); }), expected);
     EXPECT_EQ(run_lethe({"down", "--cluster", path}).exit_code, 0);
     for (const char* name : {"north", "south"}) EXPECT_EQ(host(name).wait(), 0);
+  }
+}
+
+/// All of the profile that people's words are for.
+class StrictDevices : public PrivatePath {
+ protected:
+  StrictDevices() {
+    tapped_ = false;
+    program_ = places::emulated_program;
+    batching_ = "running = 2\nstep_tokens = 32\nchunk_tokens = 32\n";
+    gateway_more_ =
+        "[[hosts]]\nname = \"local\"\ndevices = [\"cuda:0\", \"cuda:1\"]\n"
+        "device_memory = \"4 GiB\"\n[engines]\nprocesses = \"ranks\"\ntensor = 2\n"
+        "[health]\nlost_after_ms = 20000\n";
+  }
+};
+
+TEST_F(StrictDevices, AnswerThroughThePrivatePathFromClosedProcesses) {
+  buy();
+  auto answer =
+      run_lethe({"fetch", trust_, "/v1/completions", "--data",
+                 R"({"model":"ember","prompt":"A dog is a","max_tokens":4,"temperature":0})"});
+  EXPECT_EQ(answer.exit_code, 0) << answer.err << status_of(*gateway_);
+  EXPECT_NE(answer.out.find("\"completion_tokens\":4"), std::string::npos) << answer.out;
+  auto ranks = ranks_of(*gateway_);
+  ASSERT_EQ(ranks.size(), 1u);
+  ranks.push_back(processes_of(*gateway_, "engine-process").at(0));
+  for (pid_t p : ranks) {
+    auto status = read_file("/proc/" + std::to_string(p) + "/status");
+    EXPECT_NE(status.find("Seccomp:\t2\n"), std::string::npos) << status;
   }
 }
 
