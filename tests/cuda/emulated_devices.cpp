@@ -1,4 +1,7 @@
 #include "parallel/devices.hpp"
+
+#include <cstdlib>
+
 #include "tests/cuda/emulated_device.hpp"
 #include "tests/cuda/emulated_row.hpp"
 #include "tests/cuda/nccl_over_sockets.hpp"
@@ -8,13 +11,18 @@
 namespace lethe {
 namespace {
 
+/// Each test has devices of its own: its clusters' control sockets lie in a folder of its own.
+std::string id_of(int number) {
+  const char* folder = std::getenv("XDG_RUNTIME_DIR");
+  return fmt::format("emulated {} {}", number, folder == nullptr ? "" : folder);
+}
+
 class emulated_devices final : public devices {
  public:
   result<std::vector<device_facts>> all() override {
     std::vector<device_facts> found;
     for (int i = 0; i < 4; ++i)
-      found.push_back(
-          {.model = "emulated", .id = fmt::format("emulated {}", i), .memory = uint64_t{4} << 30});
+      found.push_back({.model = "emulated", .id = id_of(i), .memory = uint64_t{4} << 30});
     return found;
   }
   result<std::unique_ptr<accelerator>> open(uint32_t) override {

@@ -106,10 +106,16 @@ TEST(Devices, ThatAreNotThereAreNamed) {
 }
 
 TEST(Devices, ThatAnotherProcessHasAreWaitedForAndThenTold) {
-  std::optional<result<device_claim>> ours(device_claim::take("emulated 0", {}));
+  scratch_folder folder;
+  std::filesystem::create_directory(folder / "run");
+  ::setenv("XDG_RUNTIME_DIR", (folder / "run").c_str(), 1);
+  std::optional<result<device_claim>> ours(
+      device_claim::take("emulated 0 " + (folder / "run"), {}));
   ASSERT_TRUE(*ours) << ours->why().text;
-  emulated_cluster c(
+  auto file = folder.write(
+      "c.toml",
       devices_config("", "[health]\nrestarts = 100\nrestart_ms = 2000\nrank_ms = 1000\n"));
+  running_cluster c(host_of{file, "here", places::emulated_program});
   const std::string owner = "cuda:0: device: process " + std::to_string(::getpid()) + " has it";
   EXPECT_TRUE(eventually([&] { return status_of(c).find(owner) != std::string::npos; }))
       << status_of(c);
