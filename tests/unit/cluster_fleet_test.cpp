@@ -146,6 +146,22 @@ TEST(Fleet, WhoseDeviceASuccessorNeedsLeavesFirstOneAfterTheOther) {
   EXPECT_TRUE(f.settled());
 }
 
+TEST(Fleet, WhoIsOnCoresMakesNoRoomForADevice) {
+  fleet f({});
+  f.host_joined("a");
+  f.want({{.host = "a", .version = 1}, on_device("cuda:0")}, 0);
+  (void)f.due(0);
+  ASSERT_TRUE(f.engine_said(0, 1, Phase::READY, 1) && f.engine_said(1, 1, Phase::READY, 1));
+  f.want({{.host = "a", .version = 2}, on_device("cuda:0", 2)}, 2);
+  EXPECT_EQ(f.due(2), (orders{{fleet_order::what::start, 2, 1, "a"}}));
+  ASSERT_TRUE(f.engine_said(2, 1, Phase::READY, 3));
+  EXPECT_EQ(f.due(3), (orders{{fleet_order::what::drain, 1, 1, "a"}}));
+  ASSERT_TRUE(f.engine_said(1, 1, Phase::GONE, 4));
+  EXPECT_EQ(f.due(4), (orders{{fleet_order::what::start, 3, 1, "a"}}));
+  ASSERT_TRUE(f.engine_said(3, 1, Phase::READY, 5));
+  EXPECT_EQ(f.due(5), (orders{{fleet_order::what::drain, 0, 1, "a"}}));
+}
+
 TEST(Fleet, ASuccessorThatFailsCostsNoOtherDevice) {
   auto f = two_that_are_replaced();
   ASSERT_EQ(f.due(2).size(), 1u);
