@@ -88,7 +88,7 @@ void socket_exchange::begin() {
 void socket_exchange::complete() {
   for (size_t i = 0; i < works_.size(); ++i) {
     const nccl_work& w = works_[i];
-    if (w.what == nccl_call::send || w.what == nccl_call::recv) continue;
+    if (w.count == 0 || w.what == nccl_call::send || w.what == nccl_call::recv) continue;
     const int own = w.group->rank();
     if (w.what == nccl_call::broadcast) {
       if (w.other == own) std::memmove(w.to, w.from, bytes_of(w));
