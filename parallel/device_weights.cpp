@@ -15,22 +15,11 @@ constexpr size_t aligned = 256, panel_aligned = 64;
 
 constexpr size_t up_to(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-/// `count` stretches, each `pitch` behind the one before; where they are going they lie closer.
-struct piece {
-  const std::byte* from;
-  size_t bytes, pitch = 0, count = 1;
-  size_t there() const { return count * (count == 1 ? bytes : up_to(bytes, panel_aligned)); }
-};
+using piece = weight_piece;
 
-piece piece_of(const matrix& m, const product_part& part) {
-  size_t panel = panel_bytes(m.type, m.cols);
-  size_t first = part.row_begin / panel_rows;
-  size_t count =
-      part.row_begin == part.row_end ? 0 : (part.row_end + panel_rows - 1) / panel_rows - first;
-  const std::byte* from = m.panels + first * panel;
-  if (part.segment_end - part.segment_begin == segments) return {from, count * panel};
-  size_t begin = panel_bytes_before(m, part.segment_begin);
-  return {from + begin, panel_bytes_before(m, part.segment_end) - begin, panel, count};
+/// Where stretches are going they lie closer.
+size_t there(const piece& p) {
+  return p.count * (p.count == 1 ? p.bytes : up_to(p.bytes, panel_aligned));
 }
 
 /// f(pointer, piece) of everything that the part has.
@@ -68,7 +57,7 @@ class placing {
     if (p.bytes == 0 || p.count == 0 || find(p) != nowhere) return;
     placed_.emplace(p.from, std::pair(p, end_));
     order_.push_back(p);
-    end_ += up_to(p.there(), aligned);
+    end_ += up_to(there(p), aligned);
   }
   size_t find(const piece& p) const {
     auto after = placed_.upper_bound(p.from);
@@ -135,13 +124,6 @@ device_error copy_all(accelerator& on, const std::vector<piece>& pieces, std::by
 }
 
 }  // namespace
-
-product_part weight_parts::spread(const matrix& m) const {
-  uint32_t rank = part_.tensor_rank, ranks = part_.tensor_size;
-  if (!along_k(m)) return rows(panels_of(m.rows, rank, ranks));
-  range mine = part_of(segments, rank, ranks);
-  return {0, m.rows, mine.begin, mine.end};
-}
 
 result<std::unique_ptr<device_weights>> device_weights::upload(accelerator& on,
                                                                const model_weights& from,

@@ -3,35 +3,10 @@
 #include <memory>
 
 #include "parallel/accelerator.hpp"
-#include "parallel/cut.hpp"
-#include "parallel/weights.hpp"
+#include "parallel/weight_parts.hpp"
 #include "runtime/base/result.hpp"
 
 namespace lethe {
-
-/// Which rows and segments of each weight a rank multiplies, and so has.
-class weight_parts {
- public:
-  weight_parts(const model_shape& shape, const shard_part& part)
-      : part_(part), head_dim_(shape.head_dim) {}
-
-  product_part q() const { return rows(times_head_dim(part_.heads)); }
-  product_part kv() const { return rows(times_head_dim(part_.kv_heads)); }
-  product_part ffn() const { return rows(part_.ffn); }
-  product_part vocab() const { return rows(part_.vocab); }
-  /// Of o and down, whose K is spread over the tensor ranks: some segments, or else some rows.
-  product_part spread(const matrix& m) const;
-  bool along_k(const matrix& m) const { return cuts_along_k(m.type, m.cols, part_.tensor_size); }
-
- private:
-  static product_part rows(range r) { return {r.begin, r.end, 0, segments}; }
-  range times_head_dim(range heads) const {
-    return {heads.begin * head_dim_, heads.end * head_dim_};
-  }
-
-  shard_part part_;
-  uint32_t head_dim_;
-};
 
 /// How a part of a weight lies on a device.
 constexpr device_matrix held(const matrix& m, const product_part& part) {

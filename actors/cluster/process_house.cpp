@@ -106,23 +106,21 @@ int run_engine_process(const directory_address& at, const node_tls& tls, devices
   const wire<schema::StartEngine> order{.frame = read_order(frame_bytes_max<schema::StartEngine>)};
   if (order.frame.empty())
     return refuse_to_run("there is no order; `lethe up` starts engines, not people");
-  result<void> prepared;
-  auto readable = unpack(order, [&](schema::StartEngine::Reader r) {
-    prepared = prepare_device(r.getSpec(), 0, here);
-  });
-  if (readable && !prepared) return refuse_to_run(prepared.why().text);
-  end_with_parent();
-  allow_peers({at.leader});
   // The supervisor that started this process misses the directory in time, and ends it.
   node_options options{.tls = tls};
   tracer_config records;
   bool hardens = true;
+  result<void> prepared;
   auto read = unpack(order, [&](schema::StartEngine::Reader r) {
+    prepared = prepare_device(r.getSpec(), 0, here);
     hardens = r.getSpec().getProfile() != schema::Profile::LAB;
     options.heartbeat_ms = r.getSpec().getHealth().getHeartbeatMs();
     records = trace_config_of(r.getSpec().getTrace());
   });
   if (!read) return refuse_to_run(read.why().text);
+  if (!prepared) return refuse_to_run(prepared.why().text);
+  end_with_parent();
+  allow_peers({at.leader});
   if (hardens)
     if (auto hard = refuse_dumps(); !hard) return refuse_to_run(hard.why().text);
   auto config = node_config::make(options);

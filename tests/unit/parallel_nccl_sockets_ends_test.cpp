@@ -45,15 +45,20 @@ TEST(NcclSocketsEnds, LeaveNoFileOnceAllRanksHaveCome) {
   }
 }
 
+/// As rank 0, which does not wait for the others.
+nccl_status begin_group(nccl_comm& comm, int size, const nccl_id& id) {
+  nccl_setup setup;
+  setup.blocking = 0;
+  return nccl_over_sockets().init(&comm, size, id, 0, &setup);
+}
+
 /// Also what a rank has left there that was killed meanwhile.
 TEST(NcclSocketsEnds, LeaveNoFileIfARankNeverComes) {
   nccl_id id = new_id();
   process killed = rank_process(1, 4, id);
-  nccl_setup setup;
-  setup.blocking = 0;
   const nccl_functions& f = nccl_over_sockets();
   nccl_comm comm;
-  EXPECT_EQ(f.init(&comm, 4, id, 0, &setup), nccl_status::in_progress);
+  EXPECT_EQ(begin_group(comm, 4, id), nccl_status::in_progress);
   while (!std::filesystem::exists(std::string(id.bytes) + "/1")) std::this_thread::yield();
   killed.signal(SIGKILL);
   EXPECT_FALSE(killed.ended());
@@ -65,11 +70,9 @@ TEST(NcclSocketsEnds, LeaveNoFileIfARankNeverComes) {
 TEST(NcclSocketsEnds, TellOfARankThatDiesWhileTheGroupForms) {
   nccl_id id = new_id();
   process killed = rank_process(1, 3, id);
-  nccl_setup setup;
-  setup.blocking = 0;
   const nccl_functions& f = nccl_over_sockets();
   nccl_comm comm;
-  nccl_status state = f.init(&comm, 3, id, 0, &setup);
+  nccl_status state = begin_group(comm, 3, id);
   size_t before = open_descriptors();
   while (open_descriptors() < before + 2) f.async_error(comm, &state);  // until it has called
   EXPECT_EQ(state, nccl_status::in_progress);
