@@ -1,29 +1,45 @@
-// Integer products of a unit (32 columns, 16 rows) where four products of bytes are summed into
+// Integer products of units (32 columns, 16 rows) where four products of bytes are summed into
 // 32 bits at once (four_products).
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu/x_unit.hpp"
+
 namespace lethe {
 namespace {
 
-/// 16 columns: four vectors. Two chains, since one product waits for the last.
-inline int_lanes dot_half(int_lanes c, const byte_lanes* w, const int8_t* x) {
-  int_lanes a = four_products(c, w[0], x), b = four_products(int_zero(), w[1], x + 4);
-  a = four_products(a, w[2], x + 8);
-  b = four_products(b, w[3], x + 12);
-  return int_add(a, b);
-}
-inline int_lanes dot_unit(int_lanes c, const byte_lanes (&w)[8], const int8_t* x) {
-  return int_add(dot_half(c, w, x), dot_half(int_zero(), w + 4, x + 16));
+/// Panels and rows of x whose sums are in registers together: a product waits for the last one of
+/// its sum, so there must be many, and each four of x serve all panels.
+inline constexpr uint32_t tile_panels_quant = 4, tile_rows = 6;
+
+/// sums += the products of vectors [first, first + 4): 16 columns.
+template <uint32_t first, uint32_t P, uint32_t R>
+inline void add_half(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
+                     int_lanes (&sums)[P][R]) {
+#pragma GCC unroll 4
+  for (uint32_t g = first; g < first + 4; g++) {
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < R; r++) {
+      byte_lanes four = four_bytes(x[r].q + 4 * g);
+#pragma GCC unroll 4
+      for (uint32_t p = 0; p < P; p++) sums[p][r] = four_products(sums[p][r], (*w[p])[g], four);
+    }
+  }
 }
 
-/// The dot products of 32 numbers of 4 bits with x.
-inline int_lanes dot_4_bits(const byte_lanes (&w)[8], const int8_t* x) {
-  return dot_unit(int_zero(), w, x);
-}
-inline int_lanes dot_5_bits(const byte_lanes (&w)[8], const int8_t* x) {
-  return dot_unit(int_zero(), w, x);
+/// Numbers of 4 or 5 bits, with or without an offset.
+template <uint32_t bits, bool corrected, uint32_t P, uint32_t R>
+inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
+                         int_lanes (&sums)[P][R]) {
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < R; r++) {
+    int_lanes start = corrected ? int_set1(x[r].correction) : int_zero();
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < P; p++) sums[p][r] = start;
+  }
+  add_half<0>(w, x, sums);
+  add_half<4>(w, x, sums);
 }
 
 /// Scales of the two half units, ready to multiply their sums.
@@ -37,22 +53,30 @@ inline half_scales prepare_scales(const int8_t* p) {
 }
 
 /// Numbers of 6 bits, each times its half's scale; without the offset of 32.
-inline int_lanes dot_6_bits(const byte_lanes (&w)[8], const half_scales& s, const int8_t* x) {
-  return int_add(int_mul(s.first, dot_half(int_zero(), w, x)),
-                 int_mul(s.second, dot_half(int_zero(), w + 4, x + 16)));
+template <uint32_t P, uint32_t R>
+inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8], const half_scales* const (&s)[P],
+                       const x_unit* x, int_lanes (&sums)[P][R]) {
+  int_lanes second[P][R];
+  for (uint32_t i = 0; i < P * R; i++) sums[i / R][i % R] = second[i / R][i % R] = int_zero();
+  add_half<0>(w, x, sums);
+  add_half<4>(w, x, second);
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < R; r++) {
+    for (uint32_t p = 0; p < P; p++) {
+      sums[p][r] = int_add(int_mul(s[p]->first, sums[p][r]), int_mul(s[p]->second, second[p][r]));
+    }
+  }
 }
 
-/// Numbers of 8 bits with sign, flipped to 0..255; `correction` is -128 * the sum of x.
-struct signed_unit {
-  byte_lanes flipped[8];
-};
-inline signed_unit prepare_signed(const byte_lanes (&flipped)[8]) {
-  signed_unit u;
-  for (int g = 0; g < 8; g++) u.flipped[g] = flipped[g];
-  return u;
+/// Numbers of 8 bits with sign, flipped to 0..255; x's correction is -128 * the sum of x.
+using signed_numbers = byte_lanes[8];
+inline void prepare_signed(const byte_lanes (&flipped)[8], signed_numbers& w) {
+  for (int g = 0; g < 8; g++) w[g] = flipped[g];
 }
-inline int_lanes dot_signed(const signed_unit& u, const int8_t* x, int32_t correction) {
-  return dot_unit(int_set1(correction), u.flipped, x);
+template <uint32_t P, uint32_t R>
+inline void dot_signed(const signed_numbers* const (&w)[P], const x_unit* x,
+                       int_lanes (&sums)[P][R]) {
+  dot_unsigned<8, true, P, R>(w, x, sums);
 }
 
 }  // namespace

@@ -5,8 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu/x_unit.hpp"
+
 namespace lethe {
 namespace {
+
+/// Panels and rows of x that go together: there are too few registers for more.
+inline constexpr uint32_t tile_panels_quant = 1, tile_rows = 2;
 
 inline word_lanes products_of(byte_lanes w, const int8_t* x) {
   return byte_products(w, four_bytes(x));
@@ -18,16 +23,24 @@ inline word_lanes products_of_four(const byte_lanes* w, const int8_t* x) {
   return words_add(products_of_two(w, x), products_of_two(w + 2, x + 8));
 }
 
-/// The dot products of 32 numbers of 4 bits with x.
-inline int_lanes dot_4_bits(const byte_lanes (&w)[8], const int8_t* x) {
-  word_lanes sums = words_add(products_of_four(w, x), products_of_four(w + 4, x + 16));
-  return pair_products(sums, words_set1(1));
+/// The dot products of 32 numbers of 4 or 5 bits with x.
+template <uint32_t bits>
+inline int_lanes dot_small(const byte_lanes (&w)[8], const int8_t* x) {
+  word_lanes one = words_set1(1), low = products_of_four(w, x),
+             high = products_of_four(w + 4, x + 16);
+  if constexpr (bits == 4) return pair_products(words_add(low, high), one);
+  return int_add(pair_products(low, one), pair_products(high, one));
 }
 
-inline int_lanes dot_5_bits(const byte_lanes (&w)[8], const int8_t* x) {
-  word_lanes one = words_set1(1);
-  return int_add(pair_products(products_of_four(w, x), one),
-                 pair_products(products_of_four(w + 4, x + 16), one));
+/// Numbers of 4 or 5 bits, with or without an offset.
+template <uint32_t bits, bool corrected, uint32_t P, uint32_t R>
+inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
+                         int_lanes (&sums)[P][R]) {
+  for (uint32_t i = 0; i < P * R; i++) {
+    const x_unit& row = x[i % R];
+    int_lanes sum = dot_small<bits>(*w[i / R], row.q);
+    sums[i / R][i % R] = corrected ? int_add(sum, int_set1(row.correction)) : sum;
+  }
 }
 
 /// Scales of the two half units, ready to multiply their sums.
@@ -47,15 +60,20 @@ inline int_lanes dot_6_bits(const byte_lanes (&w)[8], const half_scales& s, cons
   int_lanes d = pair_products(products_of_two(w + 6, x + 24), s.second);
   return int_add(int_add(a, b), int_add(c, d));
 }
+template <uint32_t P, uint32_t R>
+inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8], const half_scales* const (&s)[P],
+                       const x_unit* x, int_lanes (&sums)[P][R]) {
+  for (uint32_t i = 0; i < P * R; i++)
+    sums[i / R][i % R] = dot_6_bits(*w[i / R], *s[i / R], x[i % R].q);
+}
 
 /// Numbers of 8 bits with sign. |w| * (x ^ below) is w * x less |w| where w is below zero
 /// (x ^ 255 = -x - 1): those are added back once. The largest pair, 2 * 128 * -128, just fits.
-struct signed_unit {
+struct signed_numbers {
   byte_lanes absolute[8], below[8];
   int_lanes added;
 };
-inline signed_unit prepare_signed(const byte_lanes (&flipped)[8]) {
-  signed_unit u;
+inline void prepare_signed(const byte_lanes (&flipped)[8], signed_numbers& u) {
   u.added = int_zero();
   byte_lanes one = four_bytes((const int8_t*)"\1\1\1\1");
   for (int g = 0; g < 8; g++) {
@@ -65,16 +83,20 @@ inline signed_unit prepare_signed(const byte_lanes (&flipped)[8]) {
     word_lanes sums = byte_products(bytes_and(u.absolute[g], u.below[g]), one);
     u.added = int_add(u.added, pair_products(sums, words_set1(1)));
   }
-  return u;
 }
-/// `correction` is for instruction sets that take the flipped numbers.
-inline int_lanes dot_signed(const signed_unit& u, const int8_t* x, int32_t) {
+inline int_lanes dot_signed(const signed_numbers& u, const int8_t* x) {
   int_lanes sum = u.added;
   for (int g = 0; g < 8; g++) {
     byte_lanes turned = bytes_xor(four_bytes(x + 4 * g), u.below[g]);
     sum = int_add(sum, pair_products(byte_products(u.absolute[g], turned), words_set1(1)));
   }
   return sum;
+}
+/// x's correction is for instruction sets that take the flipped numbers.
+template <uint32_t P, uint32_t R>
+inline void dot_signed(const signed_numbers* const (&w)[P], const x_unit* x,
+                       int_lanes (&sums)[P][R]) {
+  for (uint32_t i = 0; i < P * R; i++) sums[i / R][i % R] = dot_signed(*w[i / R], x[i % R].q);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu/lanes_math.inl"
 #include "kernels/cpu_row.hpp"
 
 namespace lethe {

@@ -3,19 +3,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu/x_unit.hpp"
 #include "kernels/panels.hpp"
 
 namespace lethe {
 namespace {
-
-/// 32 columns of one row of x, as the products read them.
-struct x_unit {
-  int8_t q[unit_columns];
-  float scale;
-  float scaled_sum;    // scale * sum of q
-  int16_t sums[2];     // of q, per half
-  int32_t correction;  // the sum of q times what the weights' numbers are stored too high
-};
 
 /// What is added to the numbers of a type to store them without sign.
 template <dtype T>
@@ -118,7 +110,7 @@ struct prepared_unit {
 template <>
 struct prepared_unit<dtype::q8_0> {
   lanes scale;
-  signed_unit w;
+  signed_numbers w;
 };
 template <>
 struct prepared_unit<dtype::q6_k> {
@@ -128,57 +120,74 @@ struct prepared_unit<dtype::q6_k> {
 };
 
 template <dtype T>
-inline prepared_unit<T> prepare_unit(unit_place at) {
-  prepared_unit<T> u;
+inline void prepare_unit(unit_place at, prepared_unit<T>& u) {
   u.scale = scales_of<T>(at);
   if constexpr (T == dtype::q8_0) {
     byte_lanes flipped[8];
     load_vectors(at.unit + unit_of(T).scale_bytes, flipped);
-    u.w = prepare_signed(flipped);
+    prepare_signed(flipped, u.w);
   } else {
     load_numbers<T>(at, u.w);
   }
   if constexpr (T == dtype::q6_k) u.halves = prepare_scales((const int8_t*)at.unit);
   if constexpr (has_minimum<T>()) u.minimum = minimums_of<T>(at);
-  return u;
 }
 
-/// The exact integer products of one row of x.
-template <dtype T>
-inline int_lanes dot(const prepared_unit<T>& u, const x_unit& x) {
-  if constexpr (T == dtype::q8_0) {
-    return dot_signed(u.w, x.q, x.correction);
-  } else if constexpr (T == dtype::q6_k) {
-    int_lanes offsets = pair_products(u.halves.times_32, words_pair(x.sums));
-    return int_sub(dot_6_bits(u.w, u.halves, x.q), offsets);
-  } else if constexpr (offset_of<T>() != 0) {
-    int_lanes sum = has_fifth_bit<T>() ? dot_5_bits(u.w, x.q) : dot_4_bits(u.w, x.q);
-    return int_add(sum, int_set1(x.correction));
+/// The exact integer products of P panels' units and R rows of x.
+template <dtype T, uint32_t P, uint32_t R>
+inline void dot_tile(const prepared_unit<T>* const (&u)[P], const x_unit* x,
+                     int_lanes (&sums)[P][R]) {
+  const decltype(u[0]->w)* w[P];
+  for (uint32_t p = 0; p < P; p++) w[p] = &u[p]->w;
+  if constexpr (T == dtype::q6_k) {
+    const half_scales* halves[P];
+    for (uint32_t p = 0; p < P; p++) halves[p] = &u[p]->halves;
+    dot_6_bits<P, R>(w, halves, x, sums);
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < R; r++) {
+      word_lanes of_halves = words_pair(x[r].sums);
+      for (uint32_t p = 0; p < P; p++) {
+        int_lanes offsets = pair_products(u[p]->halves.times_32, of_halves);
+        sums[p][r] = int_sub(sums[p][r], offsets);
+      }
+    }
+  } else if constexpr (T == dtype::q8_0) {
+    dot_signed<P, R>(w, x, sums);
   } else {
-    return has_fifth_bit<T>() ? dot_5_bits(u.w, x.q) : dot_4_bits(u.w, x.q);
+    dot_unsigned<has_fifth_bit<T>() ? 5 : 4, offset_of<T>() != 0, P, R>(w, x, sums);
   }
 }
 
-/// sum + unit * x: the integer sum times both scales, then the minimum times x's sum, each one
-/// fused multiply-add.
-template <dtype T>
-inline lanes add_row(const prepared_unit<T>& u, const x_unit& x, lanes sum) {
-  sum = fma(to_float(dot(u, x)), mul(u.scale, set1(x.scale)), sum);
-  if constexpr (has_minimum<T>()) sum = fma(u.minimum, set1(x.scaled_sum), sum);
-  return sum;
+/// sums[p * stride + r] += unit p * x[r]: the integer sum times both scales, then the minimum times
+/// x's sum, each one fused multiply-add.
+template <dtype T, uint32_t P, uint32_t R>
+inline void add_tile(const prepared_unit<T>* const (&u)[P], const x_unit* x, lanes* sums,
+                     uint32_t stride) {
+  int_lanes products[P][R];
+  dot_tile<T, P, R>(u, x, products);
+  lanes scales[R];
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < R; r++) scales[r] = set1(x[r].scale);
+#pragma GCC unroll 4
+  for (uint32_t p = 0; p < P; p++) {
+    lanes scale = u[p]->scale;
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < R; r++) {
+      lanes& sum = sums[p * stride + r];
+      sum = fma(to_float(products[p][r]), mul(scale, scales[r]), sum);
+      if constexpr (has_minimum<T>()) sum = fma(u[p]->minimum, set1(x[r].scaled_sum), sum);
+    }
+  }
 }
 
-/// sums[r] += unit * x[r]; two rows at a time, since one row is a long chain of instructions.
-template <dtype T>
-inline void add_unit(unit_place at, const x_unit* x, uint32_t rows, lanes* sums) {
-  prepared_unit<T> u = prepare_unit<T>(at);
-  uint32_t r = 0;
-  for (; r + 2 <= rows; r += 2) {
-    lanes a = add_row(u, x[r], sums[r]), b = add_row(u, x[r + 1], sums[r + 1]);
-    sums[r] = a;
-    sums[r + 1] = b;
+/// add_tile for 1 to R rows of x.
+template <dtype T, uint32_t P, uint32_t R = tile_rows>
+inline void add_rows(const prepared_unit<T>* const (&u)[P], const x_unit* x, uint32_t rows,
+                     lanes* sums, uint32_t stride) {
+  if constexpr (R > 1) {
+    if (rows < R) return add_rows<T, P, R - 1>(u, x, rows, sums, stride);
   }
-  if (r < rows) sums[r] = add_row(u, x[r], sums[r]);
+  add_tile<T, P, R>(u, x, sums, stride);
 }
 
 }  // namespace

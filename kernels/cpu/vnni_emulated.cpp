@@ -6,8 +6,8 @@ namespace lethe {
 namespace {
 
 /// Each lane's four products, exact in 16-bit words two at a time.
-inline int_lanes four_products(int_lanes c, byte_lanes w, const int8_t* x) {
-  __m512i low = _mm512_set1_epi16(255), four = four_bytes(x).v;
+inline int_lanes four_products(int_lanes c, byte_lanes w, byte_lanes x) {
+  __m512i low = _mm512_set1_epi16(255), four = x.v;
   __m512i even = _mm512_madd_epi16(_mm512_and_si512(w.v, low),
                                    _mm512_srai_epi16(_mm512_slli_epi16(four, 8), 8));
   __m512i odd = _mm512_madd_epi16(_mm512_srli_epi16(w.v, 8), _mm512_srai_epi16(four, 8));
