@@ -10,8 +10,9 @@ namespace lethe {
 namespace {
 
 /// Panels and rows of x whose sums are in registers together: a product waits for the last one of
-/// its sum, so there must be many, and each four of x serve all panels.
-inline constexpr uint32_t tile_panels_quant = 4, tile_rows = 6;
+/// its sum, so there must be many, and each four of x serve all panels. Plain arrays have none.
+inline constexpr bool registers = alignof(lanes) == sizeof(lanes);
+inline constexpr uint32_t tile_panels_quant = registers ? 4 : 1, tile_rows = registers ? 6 : 2;
 
 /// sums += the products of vectors [first, first + 4): 16 columns.
 template <uint32_t first, uint32_t P, uint32_t R>

@@ -104,7 +104,7 @@ void add_step(const float_stretch& s, uint32_t rows, float_work<Weights, P>& wor
   for (uint32_t r = 0; r < rows; r += height) {
     near.x = s.x + r * s.x_stride;
     uint32_t tile = rows - r < height ? rows - r : height;
-    lanes* sums = work.sums.active + r * P;
+    lanes* sums = work.sums.active() + r * P;
     if (r == 0 && near.w == s.w) {
       add_float_tile<f32_weights, P, fetch_ahead>(near, tile, sums);
     } else {
@@ -117,7 +117,7 @@ void add_step(const float_stretch& s, uint32_t rows, float_work<Weights, P>& wor
 template <class Weights, uint32_t P>
 void add_segment(float_stretch s, uint32_t rows, float_work<Weights, P>& work) {
   if (rows <= float_tile_rows)
-    return add_float_tile<Weights, P, fetch_ahead>(s, rows, work.sums.active);
+    return add_float_tile<Weights, P, fetch_ahead>(s, rows, work.sums.active());
   uint32_t left = s.count;
   while (left > 0) {
     s.count = left < float_step ? left : float_step;
@@ -146,7 +146,7 @@ void multiply_group(const matrix& w, const product_part& part, uint32_t p0, cons
   }
   for (uint32_t r = 0; r < rows; r++) {
     for (uint32_t p = 0; p < P; p++) {
-      store_panel(part, p0 + p, work.sums.active[r * P + p], y + r * y_stride);
+      store_panel(part, p0 + p, work.sums.active()[r * P + p], y + r * y_stride);
     }
   }
 }

@@ -12,33 +12,43 @@ namespace {
 /// Joins segments in the order ((0+1)+(2+3))+((4+5)+(6+7)), whichever of them a call has: a pair
 /// with one of its halves elsewhere is that half. `active` is the segment being summed.
 template <uint32_t N>
-struct segment_tree {
-  lanes active[N];
-  lanes held[3][N];  // a finished pair, four or eight's first half waits for its second
-  uint32_t waiting;  // bit l: held[l] is in use
-
+class segment_tree {
+ public:
   void start(uint32_t count) {
-    waiting = 0;
+    waiting_ = 0;
     clear(count);
   }
-  void clear(uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) active[i] = zero();
-  }
-  void join(uint32_t level, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) active[i] = add(held[level][i], active[i]);
-    waiting &= ~(1u << level);
-  }
-  /// Segment s is summed. After the last, active[0..count) is the whole sum.
+  lanes* active() { return sums_[active_]; }
+  const lanes* active() const { return sums_[active_]; }
+  /// Segment s is summed. After the last, active()[0..count) is the whole sum.
   void close(uint32_t s, bool last, uint32_t count) {
     uint32_t level = 0;
     for (; level < 3 && (last || s >> level & 1); level++) {
-      if (waiting >> level & 1) join(level, count);
+      if (waiting_ >> level & 1) join(level, count);
     }
     if (last) return;
-    for (uint32_t i = 0; i < count; i++) held[level][i] = active[i];
-    waiting |= 1u << level;
+    uint8_t summed = active_;
+    active_ = held_[level];
+    held_[level] = summed;
+    waiting_ |= 1u << level;
     clear(count);
   }
+
+ private:
+  void clear(uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) sums_[active_][i] = zero();
+  }
+  void join(uint32_t level, uint32_t count) {
+    const lanes* first = sums_[held_[level]];
+    lanes* second = active();
+    for (uint32_t i = 0; i < count; i++) second[i] = add(first[i], second[i]);
+    waiting_ &= ~(1u << level);
+  }
+
+  lanes sums_[4][N];
+  uint8_t active_ = 3;
+  uint8_t held_[3] = {0, 1, 2};  // a finished pair, four or eight's first half waits for its second
+  uint32_t waiting_ = 0;         // bit l: held_[l] is in use
 };
 
 /// Weights are asked for this many bytes before their use: about 100 ns of one core's reading.

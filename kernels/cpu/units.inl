@@ -158,36 +158,62 @@ inline void dot_tile(const prepared_unit<T>* const (&u)[P], const x_unit* x,
   }
 }
 
-/// sums[p * stride + r] += unit p * x[r]: the integer sum times both scales, then the minimum times
-/// x's sum, each one fused multiply-add.
-template <dtype T, uint32_t P, uint32_t R>
-inline void add_tile(const prepared_unit<T>* const (&u)[P], const x_unit* x, lanes* sums,
-                     uint32_t stride) {
-  int_lanes products[P][R];
-  dot_tile<T, P, R>(u, x, products);
-  lanes scales[R];
-#pragma GCC unroll 8
-  for (uint32_t r = 0; r < R; r++) scales[r] = set1(x[r].scale);
+/// Units that were made ready, before their products: of each panel `ready_units` at most.
+inline constexpr uint32_t ready_units = 8;
+
+/// Weights that are asked for while others are multiplied: of each panel so many lines beside each
+/// unit.
+struct lines_ahead {
+  const uint8_t* at;
+  size_t stride;
+  uint32_t lines;
+  template <uint32_t P>
+  void step() {
+    for (uint32_t i = 0; i < lines; i++, at += 64) {
 #pragma GCC unroll 4
-  for (uint32_t p = 0; p < P; p++) {
-    lanes scale = u[p]->scale;
+      for (uint32_t p = 0; p < P; p++) __builtin_prefetch(at + p * stride, 0, 2);
+    }
+  }
+};
+
+/// sums[p * R + r] += unit p * x[r] for `count` units of P panels, one after the other: the integer
+/// sum times both scales, then the minimum times x's sum, each one fused multiply-add.
+template <dtype T, uint32_t P, uint32_t R>
+[[gnu::noinline]] void add_tile(const prepared_unit<T>* ready, const x_unit* x, uint32_t count,
+                                lanes* sums, lines_ahead ahead) {
+  for (uint32_t i = 0; i < count; i++, ready++, x += R) {
+    const prepared_unit<T>* u[P];
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < P; p++) u[p] = ready + p * ready_units;
+    ahead.step<P>();
+    // The sums stay in memory meanwhile: the products need all registers.
+    asm("" : "+r"(sums));
+    int_lanes products[P][R];
+    dot_tile<T, P, R>(u, x, products);
+    lanes scales[R];
 #pragma GCC unroll 8
-    for (uint32_t r = 0; r < R; r++) {
-      lanes& sum = sums[p * stride + r];
-      sum = fma(to_float(products[p][r]), mul(scale, scales[r]), sum);
-      if constexpr (has_minimum<T>()) sum = fma(u[p]->minimum, set1(x[r].scaled_sum), sum);
+    for (uint32_t r = 0; r < R; r++) scales[r] = set1(x[r].scale);
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < P; p++) {
+      lanes scale = u[p]->scale;
+#pragma GCC unroll 8
+      for (uint32_t r = 0; r < R; r++) {
+        lanes& sum = sums[p * R + r];
+        sum = fma(to_float(products[p][r]), mul(scale, scales[r]), sum);
+        if constexpr (has_minimum<T>()) sum = fma(u[p]->minimum, set1(x[r].scaled_sum), sum);
+      }
     }
   }
 }
 
 /// add_tile for 1 to R rows of x.
 template <dtype T, uint32_t P, uint32_t R = tile_rows>
-inline void add_rows(const prepared_unit<T>* const (&u)[P], const x_unit* x, uint32_t rows,
-                     lanes* sums, uint32_t stride) {
+inline void add_rows(const prepared_unit<T>* ready, const x_unit* x, uint32_t rows, uint32_t count,
+                     lanes* sums, const lines_ahead& ahead) {
   if constexpr (R > 1) {
-    if (rows < R) return add_rows<T, P, R - 1>(u, x, rows, sums, stride);
+    if (rows < R) return add_rows<T, P, R - 1>(ready, x, rows, count, sums, ahead);
   }
-  add_tile<T, P, R>(u, x, sums, stride);
+  add_tile<T, P, R>(ready, x, count, sums, ahead);
 }
 
 }  // namespace
