@@ -1,5 +1,7 @@
 #include "parallel/multiply.hpp"
 
+#include <algorithm>
+
 namespace lethe {
 namespace {
 
@@ -8,13 +10,15 @@ range panels_under(range rows) {
   return {rows.begin / panel_rows, (rows.end + panel_rows - 1) / panel_rows};
 }
 
-}  // namespace
+/// Many enough that taking them costs nothing, few enough that nobody waits long for the last.
+uint32_t panels_at_once(uint32_t total, uint32_t threads) {
+  if (threads == 1) return total;
+  return std::clamp(total / (8 * threads), 1u, 16u);
+}
 
-void multiply(const cpu_row& row, std::span<const product> products, const activations& x,
-              uint32_t thread, uint32_t threads) {
-  uint32_t total = 0;
-  for (const product& p : products) total += panels_under(p.rows).size();
-  range mine = part_of(total, thread, threads);
+/// Panels of all products, laid end to end.
+void multiply_panels(const cpu_row& row, std::span<const product> products, const activations& x,
+                     range mine) {
   uint32_t first = 0;  // of the product, in the row of all panels
   for (const product& p : products) {
     range panels = panels_under(p.rows);
@@ -30,6 +34,18 @@ void multiply(const cpu_row& row, std::span<const product> products, const activ
     }
     first += panels.size();
   }
+}
+
+}  // namespace
+
+void multiply(const cpu_row& row, std::span<const product> products, const activations& x,
+              std::atomic<uint32_t>& taken, uint32_t threads) {
+  uint32_t total = 0;
+  for (const product& p : products) total += panels_under(p.rows).size();
+  uint32_t some = panels_at_once(total, threads);
+  uint32_t begin;
+  while ((begin = taken.fetch_add(some, std::memory_order_relaxed)) < total)
+    multiply_panels(row, products, x, {begin, std::min(begin + some, total)});
 }
 
 void quantize(const cpu_row& row, const float* x, uint32_t cols, size_t begin, size_t end,

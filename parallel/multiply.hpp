@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <span>
 
 #include "kernels/cpu_row.hpp"
@@ -17,9 +18,11 @@ struct product {
   size_t stride;
 };
 
-/// One thread's share of the products: their panels, laid end to end, are split evenly.
+/// The products' panels, laid end to end, are taken by the threads as they get free, from `taken`
+/// on: one that the machine holds up does not hold up the others for long. Returns when none is
+/// left.
 void multiply(const cpu_row& row, std::span<const product> products, const activations& x,
-              uint32_t thread, uint32_t threads);
+              std::atomic<uint32_t>& taken, uint32_t threads);
 
 /// Where quantized rows are written.
 struct quantized_room {

@@ -33,6 +33,7 @@ void stage::prepare(const step_plan& plan, const step_data& data) {
   if (!part_.last()) slot_ ^= 1;
   queries_.clear();
   last_queries_.clear();
+  for (auto& taken : taken_) taken.store(0, std::memory_order_relaxed);
   for (const plan_entry& e : plan.entries) {
     add_run(queries_, e, e.tokens, e.first_token);
     if (e.logit_rows != 0) add_run(last_queries_, e, e.logit_rows, e.first_logit_row);
@@ -115,7 +116,7 @@ bool stage::feed_forward(walk& w, const mlp_weights& l) {
   float* gate = room_for(w, l.down, b_.gate);
   product products[] = {{&l.gate, part_.ffn, all, l.gate_bias, gate, cols},
                         {&l.up, part_.ffn, all, l.up_bias, b_.up, cols}};
-  multiply(row_, products, input(w.rows, b_.normed, shape_.hidden), w.thread, team_.size());
+  multiply(w, products, input(w.rows, b_.normed, shape_.hidden));
   meet(w, times_.gate_up);
 
   size_t elements = size_t{w.rows} * cols;
@@ -125,6 +126,13 @@ bool stage::feed_forward(walk& w, const mlp_weights& l) {
   if (along_k(l.down) && !is_float(l.down.type)) quantize_elements(gate, cols, begin, end);
   meet(w, times_.gate_up);
   return join(w, l.down, l.down_bias, gate, times_.down);
+}
+
+/// All threads have met since the last product, so nobody takes from the next one's count any more.
+void stage::multiply(walk& w, std::span<const product> products, const activations& x) {
+  std::atomic<uint32_t>& taken = taken_[w.products++ % 2];
+  if (w.lead()) taken_[w.products % 2].store(0, std::memory_order_relaxed);
+  lethe::multiply(row_, products, x, taken, team_.size());
 }
 
 activations stage::input(uint32_t rows, const float* x, size_t stride) const {

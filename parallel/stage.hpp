@@ -35,6 +35,7 @@ class stage {
     // What o or down left in `joined` and is not added to the residual stream yet.
     const matrix* pending = nullptr;
     const float* pending_bias = nullptr;
+    uint32_t products = 0;  // multiplied so far
     bool lead() const { return thread == 0; }
   };
   /// An entry's queries in one layer, and where they lie.
@@ -60,7 +61,7 @@ class stage {
 
   // stage_attention.cpp
   bool attention(walk& w, uint32_t layer);
-  void project(const walk& w, const attention_weights& l);
+  void project(walk& w, const attention_weights& l);
   void place(const walk& w, uint32_t layer);
   void place_run(uint32_t layer, const plan_entry& e, uint32_t first, uint32_t tokens);
   void attend(const walk& w, uint32_t layer, const query_runs& runs, float* out);
@@ -73,7 +74,7 @@ class stage {
   range cols_of(const matrix& m, uint32_t rank) const;
   float* room_for(const walk& w, const matrix& m, float* own) const;
   bool join(walk& w, const matrix& m, const float* bias, const float* own, uint64_t& time);
-  bool join_gathered(const walk& w, const matrix& m, uint64_t& time);
+  bool join_gathered(walk& w, const matrix& m, uint64_t& time);
   template <class RangeOf>
   bool gather(const walk& w, float* all, RangeOf&& range_of);
   void unpack(const walk& w, const matrix& m);
@@ -85,6 +86,7 @@ class stage {
   void place_logits(const walk& w);
 
   range share(const walk& w, uint32_t n) const { return part_of(n, w.thread, team_.size()); }
+  void multiply(walk& w, std::span<const product> products, const activations& x);
   activations input(uint32_t rows, const float* x, size_t stride) const;
   void quantize_elements(const float* x, uint32_t cols, size_t begin, size_t end);
   /// Ends an operation: all meet, and its time is taken.
@@ -112,6 +114,7 @@ class stage {
   query_runs queries_, last_queries_;
   uint32_t slot_ = 0;
   std::atomic<uint32_t> next_item_ = 0;
+  std::atomic<uint32_t> taken_[2] = {};  // panels of this step's product and of the next one
   std::vector<communicator::extent> extents_;
   std::atomic<bool> failed_ = false;
   result<void> outcome_;

@@ -26,7 +26,7 @@ bool stage::attention(walk& w, uint32_t layer) {
   return join(w, l.o, l.o_bias, out, times_.o);
 }
 
-void stage::project(const walk& w, const attention_weights& l) {
+void stage::project(walk& w, const attention_weights& l) {
   uint32_t d = shape_.head_dim;
   range q{part_.heads.begin * d, part_.heads.end * d};
   range kv{part_.kv_heads.begin * d, part_.kv_heads.end * d};
@@ -34,7 +34,7 @@ void stage::project(const walk& w, const attention_weights& l) {
   product products[] = {{&l.q, q, all, l.q_bias, b_.q, q_cols_},
                         {&l.k, kv, all, l.k_bias, b_.k, kv_cols_},
                         {&l.v, kv, all, l.v_bias, b_.v, kv_cols_}};
-  multiply(row_, products, input(w.rows, b_.normed, shape_.hidden), w.thread, team_.size());
+  multiply(w, products, input(w.rows, b_.normed, shape_.hidden));
   meet(w, times_.qkv);
 }
 

@@ -16,7 +16,7 @@ bool stage::head(walk& w) {
                   nullptr,
                   collects ? data_->logits : b_.logits,
                   collects ? vocab : part_.vocab.size()}};
-  multiply(row_, p, input(w.rows, b_.normed, shape_.hidden), w.thread, team_.size());
+  multiply(w, p, input(w.rows, b_.normed, shape_.hidden));
   meet(w, times_.head);
   if (part_.tensor_size == 1) return true;
   if (!talk(w, [&] { return carry_logits(w.rows); })) return false;

@@ -26,13 +26,13 @@ bool stage::join(walk& w, const matrix& m, const float* bias, const float* own, 
   uint32_t rank = part_.tensor_rank, ranks = part_.tensor_size;
   range mine = part_of(segments, rank, ranks);
   product p[] = {{&m, {0, m.rows}, mine, nullptr, b_.joined, m.rows}};
-  multiply(row_, p, input(w.rows, own, cols_of(m, rank).size()), w.thread, team_.size());
+  multiply(w, p, input(w.rows, own, cols_of(m, rank).size()));
   meet(w, time);
   if (ranks == 1) return true;
   return talk(w, [&] { return tensor_.all_reduce({b_.joined, size_t{w.rows} * m.rows}); });
 }
 
-bool stage::join_gathered(const walk& w, const matrix& m, uint64_t& time) {
+bool stage::join_gathered(walk& w, const matrix& m, uint64_t& time) {
   if (!gather(w, b_.gathered, [&](uint32_t rank) { return cols_of(m, rank); })) return false;
   unpack(w, m);
   meet(w, time);
@@ -40,7 +40,7 @@ bool stage::join_gathered(const walk& w, const matrix& m, uint64_t& time) {
   range mine = rows_of(part_.tensor_rank);
   float* y = b_.joined + size_t{w.rows} * mine.begin;
   product p[] = {{&m, mine, {0, segments}, nullptr, y, mine.size()}};
-  multiply(row_, p, input(w.rows, b_.wide, m.cols), w.thread, team_.size());
+  multiply(w, p, input(w.rows, b_.wide, m.cols));
   meet(w, time);
   return gather(w, b_.joined, rows_of);
 }
