@@ -34,27 +34,58 @@ uint32_t every_fourth(uint32_t bits, uint32_t i) {
   return (v | v >> 12) & 0xff;
 }
 
-/// q8_0, q4_0, q4_1, q5_0, q5_1: the file's bytes already pair column j with j + 16, and bit k of
-/// its 32 high bits is column k's.
+/// What is not numbers of a row's block. The file's 32 high bits are in order: bit k is column k's.
 template <dtype T>
-void repack_block_of_32(const byte* block, uint32_t row, byte* unit) {
+void repack_scales(const byte* block, uint32_t row, byte* unit) {
   constexpr unit_facts f = unit_of(T);
   constexpr uint32_t scale_bytes = f.scale_bytes / panel_rows;
   copy_u16(block, unit + 2 * row);
   if (scale_bytes == 4) copy_u16(block + 2, unit + 32 + 2 * row);
-  block += scale_bytes;
-  unit += f.scale_bytes;
   if (f.high_bytes) {
-    uint32_t bits = read_four(block);
+    uint32_t bits = read_four(block + scale_bytes);
     uint32_t four = every_fourth(bits, 0) | every_fourth(bits, 1) << 8 |
                     every_fourth(bits, 2) << 16 | every_fourth(bits, 3) << 24;
-    put_four(four, unit, 0, row);
-    block += 4;
-    unit += f.high_bytes;
+    put_four(four, unit + f.scale_bytes, 0, row);
   }
+}
+
+using fours = uint32_t __attribute__((vector_size(16)));  // of one row, or one of each of 4 rows
+
+/// Four times four columns of four rows become a part of four vectors, `row` on.
+void put_sixteen(const byte* const* rows, uint32_t skip, uint32_t flip, byte* vectors,
+                 uint32_t row) {
+  fours r[4];
+  for (uint32_t i = 0; i < 4; i++) std::memcpy(&r[i], rows[i] + skip, 16);
+  fours a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
+  fours b = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  fours c = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
+  fours d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  fours columns[4] = {
+      __builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
+      __builtin_shufflevector(c, d, 0, 1, 4, 5), __builtin_shufflevector(c, d, 2, 3, 6, 7)};
+  for (uint32_t g = 0; g < 4; g++) {
+    columns[g] ^= flip;
+    std::memcpy(vectors + 64 * g + 4 * row, &columns[g], 16);
+  }
+}
+
+/// q8_0, q4_0, q4_1, q5_0, q5_1, a block of each row: the file's bytes already pair column j with
+/// j + 16. Rows go by fours as long as there are four.
+template <dtype T>
+void repack_blocks_of_32(const byte* const* blocks, uint32_t count, byte* unit) {
+  constexpr unit_facts f = unit_of(T);
+  constexpr uint32_t before = f.scale_bytes / panel_rows + (f.high_bytes ? 4 : 0);
   constexpr uint32_t flip = T == dtype::q8_0 ? 0x80808080 : 0;
-  for (uint32_t g = 0; g < f.number_bytes / 64; g++) {
-    put_four(read_four(block + 4 * g) ^ flip, unit, g, row);
+  byte* vectors = unit + f.scale_bytes + f.high_bytes;
+  for (uint32_t r = 0; r < count; r++) repack_scales<T>(blocks[r], r, unit);
+  uint32_t r = 0;
+  for (; r + 4 <= count; r += 4) {
+    for (uint32_t g = 0; g < f.number_bytes / 64; g += 4)
+      put_sixteen(blocks + r, before + 4 * g, flip, vectors + 64 * g, r);
+  }
+  for (; r < count; r++) {
+    for (uint32_t g = 0; g < f.number_bytes / 64; g++)
+      put_four(read_four(blocks[r] + before + 4 * g) ^ flip, vectors, g, r);
   }
 }
 
@@ -122,24 +153,31 @@ void repack_q6_k(const byte* block, uint32_t row, byte* panel) {
   }
 }
 
-void repack_block(dtype t, const byte* block, uint32_t row, byte* panel) {
+using repack_blocks = void (*)(const byte* const* blocks, uint32_t count, byte* unit);
+
+template <void (*Repack)(const byte* block, uint32_t row, byte* panel)>
+void by_rows(const byte* const* blocks, uint32_t count, byte* panel) {
+  for (uint32_t r = 0; r < count; r++) Repack(blocks[r], r, panel);
+}
+
+repack_blocks repack_of(dtype t) {
   switch (t) {
     case dtype::q8_0:
-      return repack_block_of_32<dtype::q8_0>(block, row, panel);
+      return repack_blocks_of_32<dtype::q8_0>;
     case dtype::q4_0:
-      return repack_block_of_32<dtype::q4_0>(block, row, panel);
+      return repack_blocks_of_32<dtype::q4_0>;
     case dtype::q4_1:
-      return repack_block_of_32<dtype::q4_1>(block, row, panel);
+      return repack_blocks_of_32<dtype::q4_1>;
     case dtype::q5_0:
-      return repack_block_of_32<dtype::q5_0>(block, row, panel);
+      return repack_blocks_of_32<dtype::q5_0>;
     case dtype::q5_1:
-      return repack_block_of_32<dtype::q5_1>(block, row, panel);
+      return repack_blocks_of_32<dtype::q5_1>;
     case dtype::q4_k:
-      return repack_q45_k<dtype::q4_k>(block, row, panel);
+      return by_rows<repack_q45_k<dtype::q4_k>>;
     case dtype::q5_k:
-      return repack_q45_k<dtype::q5_k>(block, row, panel);
+      return by_rows<repack_q45_k<dtype::q5_k>>;
     default:
-      return repack_q6_k(block, row, panel);
+      return by_rows<repack_q6_k>;
   }
 }
 
@@ -161,11 +199,11 @@ void transpose_rows(const byte* const* rows, uint32_t count, uint32_t cols, byte
 void repack_panel(dtype t, const byte* const* rows, uint32_t count, uint32_t cols, byte* panel) {
   if (t == dtype::f32) return transpose_rows<uint32_t>(rows, count, cols, panel);
   if (is_float(t)) return transpose_rows<uint16_t>(rows, count, cols, panel);
+  repack_blocks repack = repack_of(t);
+  const byte* blocks[panel_rows];
   for (uint32_t b = 0; b < cols / block_elements(t); b++) {
-    for (uint32_t r = 0; r < count; r++) {
-      repack_block(t, rows[r] + size_t{b} * block_bytes(t), r,
-                   panel + size_t{b} * panel_block_bytes(t));
-    }
+    for (uint32_t r = 0; r < count; r++) blocks[r] = rows[r] + size_t{b} * block_bytes(t);
+    repack(blocks, count, panel + size_t{b} * panel_block_bytes(t));
   }
 }
 
