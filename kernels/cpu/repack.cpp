@@ -49,23 +49,36 @@ void repack_scales(const byte* block, uint32_t row, byte* unit) {
   }
 }
 
-using fours = uint32_t __attribute__((vector_size(16)));  // of one row, or one of each of 4 rows
+// Sixteen bytes of a row, or one number of each of four or eight rows.
+using fours = uint32_t __attribute__((vector_size(16)));
+using eights = uint16_t __attribute__((vector_size(16)));
 
-/// Four times four columns of four rows become a part of four vectors, `row` on.
-void put_sixteen(const byte* const* rows, uint32_t skip, uint32_t flip, byte* vectors,
-                 uint32_t row) {
-  fours r[4];
-  for (uint32_t i = 0; i < 4; i++) std::memcpy(&r[i], rows[i] + skip, 16);
-  fours a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
-  fours b = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
-  fours c = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-  fours d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-  fours columns[4] = {
-      __builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
-      __builtin_shufflevector(c, d, 0, 1, 4, 5), __builtin_shufflevector(c, d, 2, 3, 6, 7)};
-  for (uint32_t g = 0; g < 4; g++) {
-    columns[g] ^= flip;
-    std::memcpy(vectors + 64 * g + 4 * row, &columns[g], 16);
+fours first_halves(fours a, fours b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }
+fours second_halves(fours a, fours b) { return __builtin_shufflevector(a, b, 2, 6, 3, 7); }
+eights first_halves(eights a, eights b) {
+  return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+}
+eights second_halves(eights a, eights b) {
+  return __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+
+/// As many columns as rows, turned: column i goes to `to` + i * stride. Each round doubles the
+/// numbers of one column that lie side by side.
+template <class Vector>
+void put_square(const byte* const* rows, size_t skip, Vector flip, byte* to, size_t stride) {
+  constexpr uint32_t n = sizeof(Vector) / sizeof(flip[0]);
+  Vector now[n], next[n];
+  for (uint32_t i = 0; i < n; i++) std::memcpy(&now[i], rows[i] + skip, sizeof(Vector));
+  for (uint32_t side_by_side = 1; side_by_side < n; side_by_side *= 2) {
+    for (uint32_t i = 0; i < n / 2; i++) {
+      next[2 * i] = first_halves(now[i], now[i + n / 2]);
+      next[2 * i + 1] = second_halves(now[i], now[i + n / 2]);
+    }
+    std::memcpy(now, next, sizeof now);
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    now[i] ^= flip;
+    std::memcpy(to + i * stride, &now[i], sizeof(Vector));
   }
 }
 
@@ -81,7 +94,7 @@ void repack_blocks_of_32(const byte* const* blocks, uint32_t count, byte* unit) 
   uint32_t r = 0;
   for (; r + 4 <= count; r += 4) {
     for (uint32_t g = 0; g < f.number_bytes / 64; g += 4)
-      put_sixteen(blocks + r, before + 4 * g, flip, vectors + 64 * g, r);
+      put_square(blocks + r, before + 4 * g, fours{} + flip, vectors + 64 * g + 4 * r, 64);
   }
   for (; r < count; r++) {
     for (uint32_t g = 0; g < f.number_bytes / 64; g++)
@@ -153,57 +166,63 @@ void repack_q6_k(const byte* block, uint32_t row, byte* panel) {
   }
 }
 
-using repack_blocks = void (*)(const byte* const* blocks, uint32_t count, byte* unit);
-
 template <void (*Repack)(const byte* block, uint32_t row, byte* panel)>
 void by_rows(const byte* const* blocks, uint32_t count, byte* panel) {
   for (uint32_t r = 0; r < count; r++) Repack(blocks[r], r, panel);
 }
 
-repack_blocks repack_of(dtype t) {
-  switch (t) {
-    case dtype::q8_0:
-      return repack_blocks_of_32<dtype::q8_0>;
-    case dtype::q4_0:
-      return repack_blocks_of_32<dtype::q4_0>;
-    case dtype::q4_1:
-      return repack_blocks_of_32<dtype::q4_1>;
-    case dtype::q5_0:
-      return repack_blocks_of_32<dtype::q5_0>;
-    case dtype::q5_1:
-      return repack_blocks_of_32<dtype::q5_1>;
-    case dtype::q4_k:
-      return by_rows<repack_q45_k<dtype::q4_k>>;
-    case dtype::q5_k:
-      return by_rows<repack_q45_k<dtype::q5_k>>;
-    default:
-      return by_rows<repack_q6_k>;
-  }
-}
-
-template <class Number>
-void transpose_rows(const byte* const* rows, uint32_t count, uint32_t cols, byte* panel) {
-  constexpr uint32_t tile = 64 / sizeof(Number);  // columns of a cache line
-  for (uint32_t c0 = 0; c0 < cols; c0 += tile) {
-    uint32_t width = cols - c0 < tile ? cols - c0 : tile;
-    for (uint32_t r = 0; r < count; r++) {
-      Number line[tile];
-      std::memcpy(line, rows[r] + c0 * sizeof(Number), width * sizeof(Number));
-      for (uint32_t c = 0; c < width; c++) {
-        std::memcpy(panel + ((c0 + c) * panel_rows + r) * sizeof(Number), &line[c], sizeof(Number));
-      }
-    }
-  }
-}
-
-void repack_panel(dtype t, const byte* const* rows, uint32_t count, uint32_t cols, byte* panel) {
-  if (t == dtype::f32) return transpose_rows<uint32_t>(rows, count, cols, panel);
-  if (is_float(t)) return transpose_rows<uint16_t>(rows, count, cols, panel);
-  repack_blocks repack = repack_of(t);
+/// A panel, block by block, by what knows the type.
+template <dtype T, void (*Repack)(const byte* const* blocks, uint32_t count, byte* panel)>
+void repack_each(const byte* const* rows, uint32_t count, uint32_t cols, byte* panel) {
   const byte* blocks[panel_rows];
-  for (uint32_t b = 0; b < cols / block_elements(t); b++) {
-    for (uint32_t r = 0; r < count; r++) blocks[r] = rows[r] + size_t{b} * block_bytes(t);
-    repack(blocks, count, panel + size_t{b} * panel_block_bytes(t));
+  for (uint32_t r = 0; r < count; r++) blocks[r] = rows[r];
+  for (uint32_t b = 0; b < cols / block_elements(T); b++) {
+    Repack(blocks, count, panel);
+    for (uint32_t r = 0; r < count; r++) blocks[r] += block_bytes(T);
+    panel += panel_block_bytes(T);
+  }
+}
+
+template <class Vector>
+void transpose_rows(const byte* const* rows, uint32_t count, uint32_t cols, byte* panel) {
+  constexpr uint32_t bytes = sizeof(Vector{}[0]), n = sizeof(Vector) / bytes;
+  const uint32_t whole_rows = count / n * n, whole_cols = cols / n * n;
+  for (uint32_t c = 0; c < whole_cols; c += n) {
+    for (uint32_t r = 0; r < whole_rows; r += n)
+      put_square(rows + r, size_t{c} * bytes, Vector{},
+                 panel + (size_t{c} * panel_rows + r) * bytes, panel_rows * bytes);
+  }
+  for (uint32_t r = 0; r < count; r++) {
+    for (uint32_t c = r < whole_rows ? whole_cols : 0; c < cols; c++)
+      std::memcpy(panel + (size_t{c} * panel_rows + r) * bytes, rows[r] + size_t{c} * bytes, bytes);
+  }
+}
+
+using repacks = void (*)(const byte* const* rows, uint32_t count, uint32_t cols, byte* panel);
+
+repacks repack_of(dtype t) {
+  switch (t) {
+    case dtype::f32:
+      return transpose_rows<fours>;
+    case dtype::f16:
+    case dtype::bf16:
+      return transpose_rows<eights>;
+    case dtype::q8_0:
+      return repack_each<dtype::q8_0, repack_blocks_of_32<dtype::q8_0>>;
+    case dtype::q4_0:
+      return repack_each<dtype::q4_0, repack_blocks_of_32<dtype::q4_0>>;
+    case dtype::q4_1:
+      return repack_each<dtype::q4_1, repack_blocks_of_32<dtype::q4_1>>;
+    case dtype::q5_0:
+      return repack_each<dtype::q5_0, repack_blocks_of_32<dtype::q5_0>>;
+    case dtype::q5_1:
+      return repack_each<dtype::q5_1, repack_blocks_of_32<dtype::q5_1>>;
+    case dtype::q4_k:
+      return repack_each<dtype::q4_k, by_rows<repack_q45_k<dtype::q4_k>>>;
+    case dtype::q5_k:
+      return repack_each<dtype::q5_k, by_rows<repack_q45_k<dtype::q5_k>>>;
+    default:
+      return repack_each<dtype::q6_k, by_rows<repack_q6_k>>;
   }
 }
 
@@ -213,6 +232,7 @@ void repack_panels(dtype t, uint32_t rows, uint32_t cols, uint32_t first_panel, 
                    const std::byte* (*row_of)(const void* context, uint32_t r), const void* context,
                    std::byte* destination) {
   size_t bytes = panel_bytes(t, cols);
+  repacks repack = repack_of(t);
   for (uint32_t p = first_panel; p < first_panel + panels; p++) {
     const byte* sources[panel_rows];
     uint32_t count = 0;
@@ -223,7 +243,7 @@ void repack_panels(dtype t, uint32_t rows, uint32_t cols, uint32_t first_panel, 
     size_t used = size_t{cols / block_elements(t)} * panel_block_bytes(t);
     if (count < panel_rows) used = 0;
     std::memset(panel + used, 0, bytes - used);
-    repack_panel(t, sources, count, cols, panel);
+    repack(sources, count, cols, panel);
   }
 }
 
