@@ -27,6 +27,10 @@ struct planner_config {
   uint32_t kept_pages = 0;                     // of prompts that ended: lab only
 };
 
+/// Of prompts in a step beside decodes at least, where so many are left: what a step reads anyway,
+/// all weights, takes about as long.
+inline constexpr uint32_t prompt_tokens_least = 64;
+
 /// What a request wants, without content.
 struct request_ask {
   uint64_t request = 0;
@@ -113,6 +117,11 @@ result<void> check_ask(const planner_config& config, const request_ask& ask);
 
 /// Puts a request at the end of the queue; refuses what could never run, a known id, a full queue.
 result<void> enqueue(planner_state& state, const request_ask& ask);
+
+/// Prompt tokens that a step may hold. All decoding choices wait for them, all prompts that come
+/// after them gain by them: of a step's tokens they get the share that prompts have of both, so
+/// that many streams beside one long prompt go on smoothly.
+uint32_t prompt_tokens_beside(const planner_config& config, size_t prompts, size_t decodes);
 
 /// The next step, or nothing: `depth` steps are in flight, or there is nothing to do. Admits from
 /// the queue's head, then takes decodes, then prompt chunks; wipes of earlier ends ride along.

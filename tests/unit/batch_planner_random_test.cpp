@@ -49,8 +49,8 @@ class world {
     planner_config c;
     c.page_tokens = pick({1, 2, 3, 7, 16, 64});
     c.pages = roll(1, 40);
-    c.step_tokens = pick({1, 2, 5, 16, 64});
-    c.chunk_max = pick({1, 3, 8, 64});
+    c.step_tokens = pick({1, 2, 5, 16, 64, 256});
+    c.chunk_max = pick({1, 3, 8, 64, 256});
     c.logit_rows = pick({1, 2, 4, 64});
     c.depth = roll(1, 4);
     c.running_max = pick({1, 3, 8, 64});
@@ -151,6 +151,8 @@ class world {
                            size_t{config().step_tokens}, size_t{config().logit_rows}});
     flying f{.plan = *std::move(made)};
     check_plan(f, due);
+    EXPECT_LE(f.plan.tokens - due,
+              prompt_tokens_beside(config(), state_.prefilling.size(), decoding));
     scratch_wiped_by_ = f.plan.wipe_scratch ? f.plan.id : scratch_wiped_by_;
     flights_.push_back(std::move(f));
   }

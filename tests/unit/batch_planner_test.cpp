@@ -123,6 +123,43 @@ TEST(Planner, TakesDecodesFirstAndFillsTheBudgetWithPrompts) {
   }
 }
 
+/// Prompt tokens of the next step where so many decode and so many others have long prompts.
+uint32_t prompt_tokens_of_a_step(uint32_t decodes, uint32_t prompts) {
+  planner_state state = make({.pages = 4000, .chunk_max = 512});
+  for (uint32_t i = 0; i < decodes; ++i)
+    ask(state, {.request = i + 1, .prompt_tokens = 2, .max_tokens = 50});
+  step(state);
+  for (uint32_t i = 0; i < prompts; ++i)
+    ask(state, {.request = 100 + i, .prompt_tokens = 1000, .max_tokens = 5});
+  step_plan plan;
+  step(state, &plan);
+  return plan.tokens - decodes;
+}
+
+TEST(Planner, GivesPromptsTheirShareOfAStepBesideDecodes) {
+  EXPECT_EQ(prompt_tokens_of_a_step(0, 1), 512u);
+  EXPECT_EQ(prompt_tokens_of_a_step(1, 1), 256u);
+  EXPECT_EQ(prompt_tokens_of_a_step(3, 1), 128u);
+  EXPECT_EQ(prompt_tokens_of_a_step(15, 1), prompt_tokens_least) << "not a sixteenth of the step";
+  EXPECT_EQ(prompt_tokens_of_a_step(2, 6), 384u);
+  EXPECT_EQ(prompt_tokens_of_a_step(1, 15), 480u);
+  EXPECT_EQ(prompt_tokens_of_a_step(1, 63), 504u);
+}
+
+TEST(Planner, NeverStopsAPromptForDecodes) {
+  planner_state state = make({.pages = 4000});
+  for (uint32_t i = 1; i <= 40; ++i)
+    ask(state, {.request = i, .prompt_tokens = 1, .max_tokens = 400});
+  step(state);
+  ask(state, {.request = 99, .prompt_tokens = 640, .max_tokens = 1});
+  for (uint32_t i = 0; i < 640 / prompt_tokens_least; ++i) {
+    step_plan plan;
+    step(state, &plan);
+    EXPECT_EQ(plan.tokens, 40 + prompt_tokens_least);
+  }
+  EXPECT_TRUE(state.prefilling.empty());
+}
+
 TEST(Planner, EndsEveryRequestWithABudgetOfOne) {
   planner_state state =
       make({.pages = 50, .page_tokens = 2, .step_tokens = 1, .chunk_max = 1, .logit_rows = 1});
