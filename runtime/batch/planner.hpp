@@ -27,9 +27,9 @@ struct planner_config {
   uint32_t kept_pages = 0;                     // of prompts that ended: lab only
 };
 
-/// Of prompts in a step beside decodes at least, where so many are left: what a step reads anyway,
-/// all weights, takes about as long.
-inline constexpr uint32_t prompt_tokens_least = 64;
+/// Of prompts in a step beside decodes at least, where so many are left. With half of it first
+/// tokens come later by more than the longest gaps get shorter.
+inline constexpr uint32_t prompt_tokens_least = 128;
 
 /// What a request wants, without content.
 struct request_ask {

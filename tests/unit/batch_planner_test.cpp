@@ -139,7 +139,7 @@ uint32_t prompt_tokens_of_a_step(uint32_t decodes, uint32_t prompts) {
 TEST(Planner, GivesPromptsTheirShareOfAStepBesideDecodes) {
   EXPECT_EQ(prompt_tokens_of_a_step(0, 1), 512u);
   EXPECT_EQ(prompt_tokens_of_a_step(1, 1), 256u);
-  EXPECT_EQ(prompt_tokens_of_a_step(3, 1), 128u);
+  EXPECT_EQ(prompt_tokens_of_a_step(2, 1), 170u);
   EXPECT_EQ(prompt_tokens_of_a_step(15, 1), prompt_tokens_least) << "not a sixteenth of the step";
   EXPECT_EQ(prompt_tokens_of_a_step(2, 6), 384u);
   EXPECT_EQ(prompt_tokens_of_a_step(1, 15), 480u);
