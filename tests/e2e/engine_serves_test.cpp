@@ -54,6 +54,18 @@ TEST(Engine, QuantizedAnswersDoNotDependOnTheCutEither) {
   }
 }
 
+// Beside streams its prompt comes in other chunks (prompt_tokens_beside) than alone.
+TEST(Engine, ALongPromptBesideManyStreamsSaysWhatItSaysAlone) {
+  auto m = open(tiny);
+  wanted asks{.max_tokens = 12, .how = {.temperature = 0, .want_logprob = true}};
+  for (uint32_t i = 0; i < 400; ++i) asks.prompt.push_back(1 + i * 7 % 200);
+  wanted says{.prompt = {3, 1, 4}, .max_tokens = 30, .how = {.temperature = 0}};
+  auto e = start(m, small());
+  auto alone = run_all(*e, {asks}, m.vocab())[0];
+  auto among = run_all(*e, {says, says, says, says, says, says, asks}, m.vocab());
+  EXPECT_EQ(among.back(), alone);
+}
+
 TEST(Engine, ChoicesShareThePromptAndDifferByTheirDraws) {
   auto m = open(tiny);
   auto e = start(m, small({.page_tokens = 4}));
