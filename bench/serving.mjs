@@ -50,7 +50,8 @@ function giveUp(why) {
 /** How many, from a flag's text. */
 function counted(name, text, least) {
   const n = Number(text);
-  if (!Number.isInteger(n) || n < least) giveUp(`--${name} ${text}: a whole number from ${least} on`);
+  if (!Number.isInteger(n) || n < least)
+    giveUp(`--${name} ${text}: a whole number from ${least} on`);
   return n;
 }
 
@@ -119,7 +120,8 @@ const startPeer = (model, clients) =>
   start(process.execPath, [join(root, "bench/peer_server.mjs"), model, "--sequences", `${clients}`,
                            "--context", `${context}`, "--threads", flags.threads]);
 
-const sides = {lethe: {name: "lethe", start: startLethe}, peer: {name: "llama.cpp", start: startPeer}};
+const sides = {lethe: {name: "lethe", start: startLethe},
+               peer: {name: "llama.cpp", start: startPeer}};
 const chosen = flags.only ? [flags.only] : ["lethe", "peer"];
 if (!chosen.every((who) => sides[who])) giveUp(`--only ${flags.only}: lethe or peer`);
 
@@ -162,6 +164,8 @@ async function turn(who, model, clients, requests, check) {
 
 function report(who, clients, runs) {
   const m = measure(runs, clients);
+  if (Number.isNaN(m.tokens_per_second))
+    console.error(`serving: ${sides[who].name}: never were all clients busy; raise --seconds`);
   const line = {what: "serving", who: sides[who].name, clients,
                 tokens_per_second: round(m.tokens_per_second, 2),
                 ttft_p50_ms: round(quantile(m.first, 0.5)),

@@ -97,12 +97,12 @@ export async function runClients(url, clients, requests, seconds) {
   const end = performance.now() + seconds * 1000;
   const answers = [];
   const over = {next: 0, failed: 0, idleAt: Infinity};
-  async function one() {
+  async function one(_, who) {
     const client = new Client(url);
     while (over.next < requests.length && performance.now() < end) {
       const ask = requests[over.next++];
       try {
-        answers.push({...await client.ask(ask), ask});
+        answers.push({...await client.ask(ask), who});
       } catch (error) {
         over.failed++;
         console.error(`serving: ${error.message}`);
@@ -126,11 +126,15 @@ export function measure(runs, clients) {
   let made = 0, seconds = 0, tokens = 0, pieces = 0;
   const first = [], gaps = [];
   for (const {answers, idleAt} of runs) {
-    const begins = sorted(answers.map((a) => a.times[0]));
-    const from = begins[Math.min(clients, begins.length) - 1];
+    const begins = new Map();
+    for (const a of answers)  // a client's own are in order
+      if (!begins.has(a.who)) begins.set(a.who, a.times[0]);
+    const from = Math.max(...begins.values());
     const times = answers.flatMap((a) => a.times);
-    made += times.filter((t) => from < t && t <= idleAt).length;
-    seconds += (idleAt - from) / 1000;
+    if (begins.size === clients && idleAt > from) {
+      made += times.filter((t) => from < t && t <= idleAt).length;
+      seconds += (idleAt - from) / 1000;
+    }
     pieces += times.length;
     for (const a of answers) {
       tokens += a.usage.completion_tokens;
@@ -139,5 +143,6 @@ export function measure(runs, clients) {
     }
   }
   // A piece is a token, but for the few that have no text of their own.
-  return {tokens_per_second: made / seconds * (tokens / pieces), window_s: seconds, first, gaps};
+  const tokens_per_second = seconds > 0 ? made / seconds * (tokens / pieces) : NaN;
+  return {tokens_per_second, window_s: seconds, first, gaps};
 }
