@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,17 @@ inline size_t row_bytes(dtype type, uint32_t cols) {
   return size_t{cols} / block_elements(type) * block_bytes(type);
 }
 
+/// Changes the numbers of one row of a tensor before they are written.
+using row_edit = std::function<void(std::string_view name, std::span<float> row)>;
+
 /// The rows of `t` in `type`, in the order of the model.
-inline std::vector<std::byte> quantized(const raw_tensor& t, dtype type) {
+inline std::vector<std::byte> quantized(const raw_tensor& t, dtype type,
+                                        const row_edit& edit = {}) {
   std::vector<float> row(t.cols);
   std::vector<std::byte> out(t.rows * row_bytes(type, t.cols));
   for (uint32_t r = 0; r < t.rows; ++r) {
     dequantize_row(t.type, t.data.data() + r * row_bytes(t.type, t.cols), row.data(), t.cols);
+    if (edit) edit(t.name, row);
     quantize_row(type, row.data(), t.cols, out.data() + r * row_bytes(type, t.cols));
   }
   return out;
@@ -67,7 +73,7 @@ inline std::vector<std::byte> as_pairs(const std::vector<std::byte>& rows, uint3
 
 /// Without a vocabulary: it runs on ids.
 inline void write_mixed(const checkpoint& from, const std::filesystem::path& to,
-                        const type_rule& type_of) {
+                        const type_rule& type_of, const row_edit& edit = {}) {
   const model_shape& shape = from.shape();
   gguf_header header;
   add_general(shape.family, "mixed", dtype::q4_k, header);
@@ -76,7 +82,7 @@ inline void write_mixed(const checkpoint& from, const std::filesystem::path& to,
   for (const auto& t : from.tensors()) {
     dtype type = t.rows > 1 ? type_of(t.name) : dtype::f32;
     header.add_tensor(name_in_gguf(t.name), type, t.rows, t.cols);
-    auto rows = quantized(t, type);
+    auto rows = quantized(t, type, edit);
     bool turns = t.name.ends_with(".q") || t.name.ends_with(".k");
     if (turns && shape.family == "llama") rows = as_pairs(rows, t.rows, shape.head_dim);
     data += as_text(rows);
