@@ -25,7 +25,7 @@ lead lead_of(uint8_t b) noexcept {
 
 }  // namespace
 
-sequence at(std::string_view text, size_t at) noexcept {
+sequence any_at(std::string_view text, size_t at) noexcept {
   auto byte = [&](size_t i) { return uint8_t(text[i]); };
   uint8_t first = byte(at);
   lead l = lead_of(first);

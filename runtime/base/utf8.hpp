@@ -16,8 +16,20 @@ struct sequence {
   sequence_state state = sequence_state::broken;
 };
 
+/// As `at`, for any sequence.
+sequence any_at(std::string_view text, size_t at) noexcept;
+
 /// `at` must be inside the text.
-sequence at(std::string_view text, size_t at) noexcept;
+inline sequence at(std::string_view text, size_t at) noexcept {
+  auto first = uint8_t(text[at]);
+  if (first < 0x80) return {first, 1, sequence_state::whole};
+  if (first >= 0xC2 && first < 0xE0 && text.size() - at > 1) {
+    auto second = uint8_t(text[at + 1]);
+    if ((second & 0xC0) == 0x80)
+      return {char32_t((first & 31) << 6 | (second & 63)), 2, sequence_state::whole};
+  }
+  return any_at(text, at);
+}
 
 /// Where the first byte is that is no UTF-8, or npos.
 size_t first_invalid(std::string_view text) noexcept;

@@ -77,6 +77,29 @@ inline float exp_below(float x) {
   return where(counts, y);
 }
 
+/// So many logits are passed over at once where none of them is large enough.
+inline constexpr uint32_t passed_over = 256;
+
+/// A sum in double of many floats, in eight lanes, so that no addition waits for the one before.
+/// The order is the same on every machine.
+class lane_sum {
+ public:
+  /// Only the last block may be other than whole eights.
+  void add(std::span<const float> block) {
+    size_t i = 0;
+    for (; i + 8 <= block.size(); i += 8)
+      for (size_t j = 0; j < 8; ++j) lanes_[j] += double(block[i + j]);
+    for (; i < block.size(); ++i) lanes_[i % 8] += double(block[i]);
+  }
+  double total() const {
+    const auto& l = lanes_;
+    return ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
+  }
+
+ private:
+  std::array<double, 8> lanes_ = {};
+};
+
 /// In place, for many.
 inline void exp_all(std::span<float> x) {
   for (float& v : x) v = exp_below(v);

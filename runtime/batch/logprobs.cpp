@@ -10,15 +10,15 @@
 namespace lethe {
 
 logprobs::logprobs(std::span<const float> logits) : logits_(logits), largest_(largest_of(logits)) {
-  double sum = 0;
+  lane_sum sum;
   std::array<float, 256> block;
   for (size_t done = 0; done < logits.size(); done += block.size()) {
     auto part = logits.subspan(done, std::min(block.size(), logits.size() - done));
     for (size_t i = 0; i < part.size(); ++i) block[i] = below(without_nan(part[i]), largest_);
     exp_all(std::span(block).first(part.size()));
-    for (size_t i = 0; i < part.size(); ++i) sum += block[i];
+    sum.add(std::span(block).first(part.size()));
   }
-  log_sum_ = std::log(sum);
+  log_sum_ = std::log(sum.total());
 }
 
 float logprobs::of_logit(float logit) const { return float(below(logit, largest_) - log_sum_); }
@@ -31,13 +31,17 @@ float logprobs::of(uint32_t id) const {
 uint32_t logprobs::top(std::span<token_logprob> out) const {
   if (out.empty()) return 0;
   uint32_t found = 0;
-  for (uint32_t id = 0; id < logits_.size(); ++id) {
-    float logit = without_nan(logits_[id]);
-    bool full = found == out.size();
-    if (full && !(logit > out.back().logprob)) continue;
-    uint32_t at = full ? found - 1 : found++;
-    for (; at > 0 && logit > out[at - 1].logprob; --at) out[at] = out[at - 1];
-    out[at] = {.id = id, .logprob = logit};
+  for (uint32_t first = 0; first < logits_.size(); first += passed_over) {
+    auto block = logits_.subspan(first, std::min<size_t>(passed_over, logits_.size() - first));
+    if (found == out.size() && !(largest_of(block) > out.back().logprob)) continue;
+    for (uint32_t i = 0; i < block.size(); ++i) {
+      float logit = without_nan(block[i]);
+      bool full = found == out.size();
+      if (full && !(logit > out.back().logprob)) continue;
+      uint32_t at = full ? found - 1 : found++;
+      for (; at > 0 && logit > out[at - 1].logprob; --at) out[at] = out[at - 1];
+      out[at] = {.id = first + i, .logprob = logit};
+    }
   }
   for (token_logprob& best : out.first(found)) best.logprob = of_logit(best.logprob);
   return found;

@@ -97,15 +97,19 @@ std::span<candidate> gather_top(std::span<const float> logits, uint32_t k,
   size_t full = std::min(room.size(), size_t{k} * 2 + 1024), found = 0;
   float bar = logit_lowest;
   bool barred = false;
-  for (uint32_t id = 0; id < logits.size(); ++id) {
-    float logit = without_nan(logits[id]);
-    if (barred && !(logit > bar)) continue;
-    room[found++] = {.weight = 0, .logit = logit, .id = id};
-    if (found < full) continue;
-    select(room.first(found), k);
-    found = k;
-    bar = room[k - 1].logit;
-    barred = true;
+  for (size_t first = 0; first < logits.size(); first += passed_over) {
+    auto block = logits.subspan(first, std::min<size_t>(passed_over, logits.size() - first));
+    if (barred && !(largest_of(block) > bar)) continue;
+    for (size_t i = 0; i < block.size(); ++i) {
+      float logit = without_nan(block[i]);
+      if (barred && !(logit > bar)) continue;
+      room[found++] = {.weight = 0, .logit = logit, .id = uint32_t(first + i)};
+      if (found < full) continue;
+      select(room.first(found), k);
+      found = k;
+      bar = room[k - 1].logit;
+      barred = true;
+    }
   }
   select(room.first(found), k);
   return room.first(k);
@@ -130,6 +134,7 @@ double sum_of(std::span<const candidate> of) {
 
 pool weigh(std::span<candidate> all, float largest, float temperature) {
   std::array<float, 256> block;
+  lane_sum sum;
   for (size_t done = 0; done < all.size(); done += block.size()) {
     auto part = all.subspan(done, std::min(block.size(), all.size() - done));
     for (size_t i = 0; i < part.size(); ++i) {
@@ -137,8 +142,9 @@ pool weigh(std::span<candidate> all, float largest, float temperature) {
     }
     exp_all(std::span(block).first(part.size()));
     for (size_t i = 0; i < part.size(); ++i) part[i].weight = block[i];
+    sum.add(std::span(block).first(part.size()));
   }
-  return {all, sum_of(all)};
+  return {all, sum.total()};
 }
 
 /// Puts the candidates that come first by `first` in order at the front, as many as `reached`

@@ -57,6 +57,8 @@ void added_tokens::cut(std::string_view text, bool parse_special,
     if (end > last) out.push_back({last, end});
   };
   for (size_t at = 0; at < text.size();) {
+    while (at < text.size() && !trie_.begins(uint8_t(text[at]))) at++;
+    if (at == text.size()) break;
     uint32_t index = longest(text, at, parse_special);
     if (index == no_token) {
       at++;

@@ -11,6 +11,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/tokenizer/merge_table.hpp"
 #include "runtime/tokenizer/vocabulary.hpp"
+#include "runtime/tokenizer/word_table.hpp"
 
 namespace lethe {
 
@@ -36,6 +37,7 @@ class bpe {
     explicit scratch(std::pmr::memory_resource* memory) : symbols(memory), heap(memory) {}
     struct symbol {
       uint32_t id, prev, next;
+      uint32_t begin;  // of its text in the word
     };
     std::pmr::vector<symbol> symbols;  // a linked list; joined ones leave it
     std::pmr::vector<uint64_t> heap;   // a merge's rank, then its left symbol: the least is next
@@ -43,24 +45,32 @@ class bpe {
   };
   /// O(n log n) in the length of the word.
   void encode(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& out) const;
+  /// The same by merges alone, whatever the table of whole words knows.
+  void encode_by_merges(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& out) const;
 
  private:
   bpe(const vocabulary& v, bpe_options options, size_t merges);
   std::optional<uint32_t> character_id(std::string_view c, bool first, bool last) const;
-  bool add_bytes(std::string_view c, scratch& s) const;
+  bool add_bytes(std::string_view c, size_t begin, scratch& s) const;
   void seed(std::string_view word, scratch& s) const;
   /// What joins the symbol at `left` with the next one.
   merge_table::merge at(uint32_t left, const scratch& s) const;
   void offer(uint32_t left, scratch& s) const;
   void merge(uint32_t begin, uint32_t end, scratch& s) const;
+  uint64_t joining(uint32_t left, uint32_t right) const;
+  void write_few(uint32_t begin, uint32_t end, scratch& s, std::pmr::vector<uint32_t>& out) const;
+  void write(uint32_t begin, uint32_t end, scratch& s, std::pmr::vector<uint32_t>& out) const;
+  void know_characters();
+  void know_words();
   neighbours neighbours_in(std::span<const text_pair> merges) const;
 
   const vocabulary* vocabulary_;
   bpe_options options_;
   merge_table merges_;
   neighbours neighbours_;
-  std::array<uint32_t, 512> short_ids_;  // of the characters that byte-level texts consist of
+  std::vector<uint32_t> character_ids_;  // by code point, of those that are tokens
   std::array<uint32_t, 256> byte_ids_;   // of <0x00> to <0xFF>
+  word_table words_;                     // texts whose merges end in one token
 };
 
 /// The ids of <0x00> to <0xFF>, UINT32_MAX where a vocabulary has none.

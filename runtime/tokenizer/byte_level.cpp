@@ -36,7 +36,17 @@ std::optional<uint8_t> byte(char32_t character) noexcept {
 }
 
 void append_characters(std::string_view bytes, std::pmr::string& out) {
-  for (char b : bytes) utf8::append(out, character(uint8_t(b)));
+  size_t had = out.size();
+  out.resize(had + 2 * bytes.size());
+  char* to = out.data() + had;
+  for (char b : bytes) {
+    uint16_t c = to_character[uint8_t(b)];
+    bool two = c >= 0x80;  // none is beyond U+07FF
+    to[0] = two ? char(0xC0 | c >> 6) : char(c);
+    to[1] = char(0x80 | (c & 63));
+    to += two ? 2 : 1;
+  }
+  out.resize(size_t(to - out.data()));
 }
 
 bool append_bytes(std::string_view characters, std::pmr::string& out) {

@@ -18,6 +18,8 @@ class byte_trie {
   /// Of two equal keys the later one counts. Empty keys are left out.
   explicit byte_trie(std::vector<entry> entries);
 
+  /// Whether any key begins with this byte.
+  bool begins(uint8_t byte) const noexcept { return first_[byte] != nothing; }
   /// Calls `visit(length, value)` for every key that `text` starts with, the shortest first.
   template <class Visit>
   void each_prefix(std::string_view text, Visit visit) const {

@@ -97,7 +97,8 @@ result<pattern> pattern::regex(std::string_view expression) {
     pcre2_get_error_message(code, reinterpret_cast<PCRE2_UCHAR*>(why), sizeof why);
     return fail("a pattern does not compile: {}, near byte {}", why, where);
   }
-  pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // without it the interpreter runs
+  // Without it the interpreter runs.
+  p.compiled_ = pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE) == 0;
   return p;
 }
 
@@ -126,7 +127,9 @@ match pattern::attempt(std::string_view text, size_t from, size_t last_start,
     return pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
                        options | PCRE2_NO_UTF_CHECK, s.data_, s.context_);
   };
-  int rc = run(0);
+  int rc = !compiled_ ? run(0)
+                      : pcre2_jit_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()),
+                                        text.size(), from, 0, s.data_, s.context_);
   // The compiled code has 32 KiB of stack; the interpreter's frames lie in the caller's memory.
   if (rc == PCRE2_ERROR_JIT_STACKLIMIT) rc = run(PCRE2_NO_JIT);
   if (rc == PCRE2_ERROR_NOMATCH) return {};

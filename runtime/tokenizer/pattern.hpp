@@ -57,6 +57,7 @@ class pattern {
   match attempt(std::string_view text, size_t from, size_t last_start, match_session& s) const;
   std::string literal_;
   std::unique_ptr<pcre2_real_code_8, free_code> code_;
+  bool compiled_ = false;  // to the machine's code
 };
 
 error pattern_gave_up();
