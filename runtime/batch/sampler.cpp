@@ -166,11 +166,16 @@ pool in_order_until(std::span<candidate> from, First first, Reached reached) {
   return {from, sum};
 }
 
-/// A superset of the most likely candidates whose weights reach `share` of the total: n candidates
-/// that each weigh less than (1 - share) / n of it can all be left out. Half of that, so that
-/// rounding never leaves out too much.
+/// What a candidate weighs at least that is among the most likely whose weights reach `share` of
+/// the total: n that each weigh less than (1 - share) / n of it can all be left out. Half of that,
+/// so that rounding never leaves out too much.
+double least_for(double share, double total, size_t n) {
+  return 0.5 * (1 - share) * total / double(n);
+}
+
+/// A superset of those candidates.
 std::span<candidate> thinned(const pool& from, double share) {
-  double least = 0.5 * (1 - share) * from.total / double(from.left.size());
+  double least = least_for(share, from.total, from.left.size());
   auto end = std::partition(from.left.begin(), from.left.end(),
                             [least](const candidate& c) { return c.weight >= least; });
   return from.left.first(size_t(end - from.left.begin()));
@@ -207,13 +212,67 @@ pool keep_heavy(const pool& from, double of_largest) {
   return {left, sum_of(left)};
 }
 
-uint32_t draw(const pool& from, double u) {
-  double goal = u * from.total;
-  auto passed =
-      in_order_until(thinned(from, u), likelier, [goal](double sum) { return sum > goal; }).left;
+/// Where the sum of weights, most likely first, passes `goal`.
+uint32_t first_beyond(double goal, std::span<candidate> from) {
+  auto passed = in_order_until(from, likelier, [goal](double sum) { return sum > goal; }).left;
   // Rounding may leave the sum at the goal; what has no weight is never drawn.
   while (passed.size() > 1 && passed.back().weight == 0) passed = passed.first(passed.size() - 1);
   return passed.back().id;
+}
+
+uint32_t draw(const pool& from, double u) { return first_beyond(u * from.total, thinned(from, u)); }
+
+/// The sum of all weights, none of which is kept.
+double total_of(std::span<const float> logits, float largest, float temperature) {
+  std::array<float, 256> block;
+  lane_sum sum;
+  for (size_t done = 0; done < logits.size(); done += block.size()) {
+    auto part = logits.subspan(done, std::min(block.size(), logits.size() - done));
+    for (size_t i = 0; i < part.size(); ++i)
+      block[i] = below(without_nan(part[i]), largest, temperature);
+    exp_all(std::span(block).first(part.size()));
+    sum.add(std::span(block).first(part.size()));
+  }
+  return sum.total();
+}
+
+/// Those that weigh `least` or more. The bar for logits is a little low, so that rounding leaves
+/// nobody out; who passes it is weighed.
+std::span<candidate> gather_heavy(std::span<const float> logits, double least, float largest,
+                                  float temperature, std::span<candidate> room) {
+  double bar = double(largest) + double(temperature) * (std::log(least) - 1e-3);
+  size_t found = 0;
+  for (size_t first = 0; first < logits.size(); first += passed_over) {
+    auto block = logits.subspan(first, std::min<size_t>(passed_over, logits.size() - first));
+    if (!(double(largest_of(block)) >= bar)) continue;
+    for (size_t i = 0; i < block.size(); ++i) {
+      if (!(double(block[i]) >= bar)) continue;
+      float weight = exp_below(below(block[i], largest, temperature));
+      if (double(weight) >= least)
+        room[found++] = {.weight = weight, .logit = block[i], .id = uint32_t(first + i)};
+    }
+  }
+  return room.first(found);
+}
+
+/// From the whole vocabulary, few of which are ever looked at one by one.
+uint32_t draw_from_all(std::span<const float> logits, const sampling& how, double u, float largest,
+                       std::span<candidate> room) {
+  auto heavy = [&](double least) {
+    return gather_heavy(logits, least, largest, how.temperature, room);
+  };
+  if (how.top_p >= 1 && how.min_p > 0) {
+    auto left = heavy(how.min_p);
+    return draw({left, sum_of(left)}, u);
+  }
+  double total = total_of(logits, largest, how.temperature);
+  double share = how.top_p < 1 ? double(how.top_p) : u;
+  auto left = heavy(least_for(share, total, logits.size()));
+  if (how.top_p >= 1) return first_beyond(u * total, left);
+  double goal = share * total;
+  pool kept = in_order_until(left, likelier, [goal](double sum) { return sum >= goal; });
+  if (how.min_p > 0) kept = keep_heavy(kept, how.min_p);
+  return draw(kept, u);
 }
 
 uint32_t choose(std::span<const float> logits, const sampling& how, double u,
@@ -222,6 +281,9 @@ uint32_t choose(std::span<const float> logits, const sampling& how, double u,
   float largest = logits[likeliest];
   if (!(largest > logit_lowest)) return allowed ? first_allowed(allowed, logits.size()) : 0;
   if (how.temperature == 0 || how.top_k == 1) return uint32_t(likeliest);
+  bool whole = how.top_k == 0 || how.top_k >= logits.size();
+  if (whole && how.typical_p >= 1)
+    return draw_from_all(logits, how, u, largest, scratch.candidates());
   pool left = weigh(gather(logits, how.top_k, scratch.candidates()), largest, how.temperature);
   if (how.typical_p < 1) left = keep_typical(left, how.typical_p, largest, how.temperature);
   if (how.top_p < 1) left = keep_top(left, how.top_p);
