@@ -100,6 +100,20 @@ class lane_sum {
   std::array<double, 8> lanes_ = {};
 };
 
+using weight_block = std::array<float, passed_over>;
+
+/// e^((logit - largest) / temperature) of as many logits as a block holds, or fewer; the rest of
+/// `out` is not for use. Loops of a fixed length, of which the compiler makes vectors.
+inline void weigh_block(std::span<const float> logits, float largest, float temperature,
+                        weight_block& out) {
+  if (logits.size() < out.size()) out.fill(logit_lowest);
+  std::copy(logits.begin(), logits.end(), out.begin());
+  for (size_t i = 0; i < passed_over; ++i) {
+    out[i] = below(without_nan(out[i]), largest, temperature);
+  }
+  for (size_t i = 0; i < passed_over; ++i) out[i] = exp_below(out[i]);
+}
+
 /// In place, for many.
 inline void exp_all(std::span<float> x) {
   for (float& v : x) v = exp_below(v);

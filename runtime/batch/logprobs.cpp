@@ -11,11 +11,10 @@ namespace lethe {
 
 logprobs::logprobs(std::span<const float> logits) : logits_(logits), largest_(largest_of(logits)) {
   lane_sum sum;
-  std::array<float, 256> block;
+  weight_block block;
   for (size_t done = 0; done < logits.size(); done += block.size()) {
     auto part = logits.subspan(done, std::min(block.size(), logits.size() - done));
-    for (size_t i = 0; i < part.size(); ++i) block[i] = below(without_nan(part[i]), largest_);
-    exp_all(std::span(block).first(part.size()));
+    weigh_block(part, largest_, 1, block);
     sum.add(std::span(block).first(part.size()));
   }
   log_sum_ = std::log(sum.total());

@@ -224,13 +224,11 @@ uint32_t draw(const pool& from, double u) { return first_beyond(u * from.total, 
 
 /// The sum of all weights, none of which is kept.
 double total_of(std::span<const float> logits, float largest, float temperature) {
-  std::array<float, 256> block;
+  weight_block block;
   lane_sum sum;
   for (size_t done = 0; done < logits.size(); done += block.size()) {
     auto part = logits.subspan(done, std::min(block.size(), logits.size() - done));
-    for (size_t i = 0; i < part.size(); ++i)
-      block[i] = below(without_nan(part[i]), largest, temperature);
-    exp_all(std::span(block).first(part.size()));
+    weigh_block(part, largest, temperature, block);
     sum.add(std::span(block).first(part.size()));
   }
   return sum.total();
