@@ -1,27 +1,38 @@
-// Measures the engine on one model: decode of one stream, a prompt, many streams. Answers are
-// checked first: the streams of a batch must say what each of them says alone.
-// Prints one line of JSON per measurement.
+// Measures the engine on one model: prompts, and decode of some streams of a given context.
+// Answers are checked first: a stream must say in company what it says alone. Prints one line of
+// JSON per measurement, with the work that it took, for who compares with the machine's limits.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <thread>
 
-#include "runtime/batch/engine.hpp"
+#include "bench/model_work.hpp"
+#include "bench/spread.hpp"
+#include "bench/step_log.hpp"
+#include "parallel/kv_pool.hpp"
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/load.hpp"
 
-namespace lethe {
+namespace lethe::bench {
 namespace {
 
-using steady = std::chrono::steady_clock;
+using requests = std::vector<std::unique_ptr<request>>;
 
-struct stream_run {
-  std::unique_ptr<request> asked;
-  std::vector<steady::time_point> times;  // of each token
-  std::vector<uint32_t> ids;
+struct settings {
+  uint32_t tokens = 32, context = 16;
+  std::vector<uint32_t> prompts, streams;
+};
+
+struct bench {
+  const model_weights& weights;
+  engine& e;
+  step_log& log;
+  settings s;
+
+  uint32_t vocab() const { return weights.shape.vocab; }
 };
 
 /// The same walk through the vocabulary as peer.mjs takes.
@@ -32,153 +43,242 @@ std::vector<uint32_t> prompt_of(uint32_t stream, uint32_t tokens, uint32_t vocab
   return ids;
 }
 
-/// Starts them all, then follows each until it is gone, noting when tokens arrive.
-std::vector<stream_run> run(engine& e, uint32_t vocab, uint32_t streams, uint32_t prompt,
-                            uint32_t tokens) {
-  std::vector<stream_run> runs(streams);
-  for (uint32_t i = 0; i < streams; ++i) {
-    auto made = request::make(size_t{64} << 20);
-    check(bool(made));
-    runs[i].asked = std::move(*made);
-    auto ids = prompt_of(i, prompt, vocab);
-    check(bool(runs[i].asked->ask({.prompt = ids, .max_tokens = tokens, .how = {.temperature = 0}},
-                                  vocab)));
+std::unique_ptr<request> asked(bench& b, uint32_t stream, uint32_t prompt, uint32_t tokens) {
+  auto made = request::make(size_t{64} << 20);
+  check(bool(made));
+  auto ids = prompt_of(stream, prompt, b.vocab());
+  sampling greedy{.temperature = 0};
+  check(bool((*made)->ask({.prompt = ids, .max_tokens = tokens, .how = greedy}, b.vocab())));
+  return *std::move(made);
+}
+
+void until_gone(const request& r) {
+  while (!r.gone()) r.wait(r.events());
+}
+
+std::vector<uint32_t> said(const request& r) {
+  const auto& c = r.choice(0);
+  uint32_t count = c.published.load(std::memory_order_acquire);
+  return {c.ids.begin(), c.ids.begin() + count};
+}
+
+std::vector<uint32_t> says_alone(bench& b, uint32_t stream, uint32_t prompt, uint32_t tokens) {
+  auto r = asked(b, stream, prompt, tokens);
+  check(bool(b.e.submit(*r)));
+  until_gone(*r);
+  auto ids = said(*r);
+  r->forget();
+  return ids;
+}
+
+/// Both are what one stream says greedily; one may have been cut short.
+bool agree(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
+  size_t common = std::min(a.size(), b.size());
+  return common > 0 && std::equal(a.begin(), a.begin() + ptrdiff_t(common), b.begin());
+}
+
+std::string first_of(const std::vector<uint32_t>& ids) {
+  return fmt::format(
+      "[{}]",
+      fmt::join(ids.begin(), ids.begin() + std::min<ptrdiff_t>(16, ptrdiff_t(ids.size())), ","));
+}
+
+/// The last run of steps that decoded `streams` and nothing else, without its first two: those wipe
+/// the pages of streams that have just ended.
+std::span<const logged_step> steps_of(const std::vector<logged_step>& steps, uint32_t streams) {
+  auto fits = [streams](const logged_step& s) {
+    return s.entries == streams && s.tokens == streams;
+  };
+  auto last = std::find_if(steps.rbegin(), steps.rend(), fits);
+  auto before = std::find_if_not(last, steps.rend(), fits);
+  std::span run(before.base(), last.base());
+  return run.subspan(std::min<size_t>(2, run.size()));
+}
+
+/// From the begin of a step to the begin of the next, so what lies between them counts.
+void print_decode(const bench& b, std::span<const logged_step> steps, uint32_t streams,
+                  const std::string& ids) {
+  check(steps.size() >= 2);
+  std::vector<double> ms;
+  double keys = 0, attention = 0;
+  for (size_t i = 0; i + 1 < steps.size(); ++i) {
+    ms.push_back(double(steps[i + 1].submitted - steps[i].submitted) / 1e6);
+    keys += double(steps[i].keys);
+    attention += double(steps[i].attention) / 1e6;
   }
-  for (auto& r : runs) check(bool(e.submit(*r.asked)));
-  std::vector<std::thread> readers;
-  for (auto& r : runs)
-    readers.emplace_back([&r] {
-      for (uint32_t had = 0;;) {
-        uint32_t seen = r.asked->events();
-        uint32_t has = r.asked->choice(0).published.load(std::memory_order_acquire);
-        for (auto now = steady::now(); had < has; ++had) r.times.push_back(now);
-        if (r.asked->gone()) break;
-        r.asked->wait(seen);
-      }
-      const auto& ids = r.asked->choice(0).ids;
-      r.ids.assign(ids.begin(), ids.end());
-    });
-  for (auto& t : readers) t.join();
-  for (auto& r : runs) r.asked->forget();
-  return runs;
+  double count = double(ms.size());
+  double took = double(steps.back().submitted - steps.front().submitted) / 1e9;
+  auto spread = spread_of(ms);
+  const auto& shape = b.weights.shape;
+  model_work w = work_of(b.weights, streams, streams);
+  fmt::print(
+      "{{\"what\":\"decode\",\"streams\":{},\"context\":{:.0f},\"steps\":{},"
+      "\"tokens_per_second\":{:.3f},\"step_ms\":{:.3f},\"step_ms_p10\":{:.3f},"
+      "\"step_ms_p90\":{:.3f},\"attention_share\":{:.4f},\"weight_bytes\":{:.0f},"
+      "\"kv_bytes\":{:.0f},\"int8_ops\":{:.0f},\"float_ops\":{:.0f},\"attention_ops\":{:.0f},"
+      "\"ids\":{}}}\n",
+      streams, keys / count / streams, ms.size(), streams * count / took, spread.median, spread.p10,
+      spread.p90, attention / 1e3 / took, weight_bytes(b.weights),
+      kv_token_bytes(shape, b.e.config().kv) * keys / count, w.int8_ops, w.float_ops,
+      attention_ops(shape, keys / count, shape.layers), ids);
 }
 
-double seconds(steady::time_point from, steady::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
-void print(const char* what, uint32_t streams, double tokens, double took, double weight_bytes,
-           std::span<const uint32_t> ids) {
-  std::printf(
-      "{\"what\":\"%s\",\"streams\":%u,\"tokens_per_second\":%.2f,"
-      "\"weight_gb_per_second\":%.2f,\"ids\":[",
-      what, streams, tokens / took, weight_bytes / 1e9);
-  for (size_t i = 0; i < std::min<size_t>(ids.size(), 16); ++i)
-    std::printf("%s%u", i ? "," : "", ids[i]);
-  std::printf("]}\n");
-}
-
-void decode(engine& e, uint32_t vocab, uint32_t tokens, size_t bytes) {
-  auto r = run(e, vocab, 1, 16, tokens + 1);
-  double took = seconds(r[0].times.front(), r[0].times.back());
-  print("decode", 1, tokens, took, double(bytes) * tokens / took, r[0].ids);
-}
-
-void prefill(engine& e, uint32_t vocab, uint32_t tokens) {
-  run(e, vocab, 1, std::min(tokens, 64u), 1);
-  auto begin = steady::now();
-  auto r = run(e, vocab, 1, tokens, 1);
-  print("prefill", 1, tokens, seconds(begin, r[0].times.front()), 0, r[0].ids);
-}
-
-bool batch(engine& e, uint32_t vocab, uint32_t streams, uint32_t tokens, size_t bytes) {
-  auto together = run(e, vocab, streams, 16, tokens + 1);
-  auto alone = run(e, vocab, 1, 16, std::min(tokens + 1, 16u));
-  if (!std::equal(alone[0].ids.begin(), alone[0].ids.end(), together[0].ids.begin())) return false;
-  // Between the last one's first token and the first one's last, all streams make tokens.
-  auto begin = together[0].times.front(), end = together[0].times.back();
-  for (auto& r : together) {
-    begin = std::max(begin, r.times.front());
-    end = std::min(end, r.times.back());
+/// Begins as many streams as the first level has; when a level has been seen for long enough,
+/// streams are cancelled until the next one's are left. A prompt is computed once for all levels.
+bool decode(bench& b) {
+  auto levels = b.s.streams;
+  std::ranges::sort(levels, std::greater<>{});
+  // Who begins first decodes while the others' prompts are computed.
+  uint32_t steps = b.s.tokens + 3, ahead = levels[0] * (b.s.context / 64 + 2);
+  uint32_t longest = steps * uint32_t(levels.size()) + ahead + 64;
+  b.log.clear();
+  requests running;
+  for (uint32_t i = 0; i < levels[0]; ++i) running.push_back(asked(b, i, b.s.context, longest));
+  for (auto& r : running) check(bool(b.e.submit(*r)));
+  std::vector<std::vector<uint32_t>> ids(levels[0]);
+  for (size_t l = 0; l < levels.size(); ++l) {
+    b.log.wait_for(levels[l], steps);
+    uint32_t left = l + 1 < levels.size() ? levels[l + 1] : 0;
+    for (uint32_t i = left; i < levels[l]; ++i) b.e.cancel(*running[i]);
+    for (uint32_t i = left; i < levels[l]; ++i) {
+      until_gone(*running[i]);
+      ids[i] = said(*running[i]);
+      running[i]->forget();
+    }
   }
-  size_t made = 0;
-  for (auto& r : together)
-    made += size_t(std::ranges::count_if(r.times, [&](auto t) { return begin < t && t <= end; }));
-  double took = seconds(begin, end);
-  print("batch", streams, double(made), took, double(bytes) * double(made) / streams / took,
-        together[0].ids);
+  auto steps_seen = b.log.steps;
+  for (uint32_t i : {0u, levels[0] - 1})
+    if (levels[0] > 1 && !agree(ids[i], says_alone(b, i, b.s.context, 16))) return false;
+  for (uint32_t n : levels) print_decode(b, steps_of(steps_seen, n), n, first_of(ids[0]));
+  return true;
+}
+
+/// A short prompt is also computed in the company of another, in other pieces: the same token must
+/// come. For a long one that would take too long.
+bool prefill(bench& b, uint32_t tokens) {
+  auto alone = says_alone(b, 0, std::min(tokens, 64u), 1);  // warm
+  b.log.clear();
+  auto first = says_alone(b, 0, tokens, 1);
+  auto steps = b.log.steps;
+  if (tokens <= 1024) {
+    requests both;
+    for (uint32_t i : {1u, 0u}) both.push_back(asked(b, i, tokens, 1));
+    for (auto& r : both) check(bool(b.e.submit(*r)));
+    for (auto& r : both) until_gone(*r);
+    bool same = said(*both[1]) == first;
+    for (auto& r : both) r->forget();
+    if (!same) return false;
+  }
+  double took = double(steps.back().done - steps.front().submitted) / 1e9;
+  double keys = 0, attention = 0;
+  for (const auto& s : steps) keys += double(s.keys), attention += double(s.attention) / 1e9;
+  const auto& shape = b.weights.shape;
+  model_work w = work_of(b.weights, tokens, 1);
+  // Of the last layer only the last token's query counts.
+  double pairs = attention_ops(shape, keys, shape.layers - 1) + attention_ops(shape, tokens, 1);
+  fmt::print(
+      "{{\"what\":\"prefill\",\"tokens\":{},\"seconds\":{:.4f},\"tokens_per_second\":{:.2f},"
+      "\"attention_share\":{:.4f},\"int8_ops\":{:.0f},\"float_ops\":{:.0f},"
+      "\"attention_ops\":{:.0f},\"ids\":{}}}\n",
+      tokens, took, tokens / took, attention / took, w.int8_ops, w.float_ops, pairs,
+      first_of(first));
   return true;
 }
 
 /// How far another program's greedy answer is from ours: at each of its tokens, what our likeliest
 /// is likelier by. Other roundings cost hundredths, a wrong product whole units.
-int compare(engine& e, uint32_t vocab, std::span<const uint32_t> theirs) {
-  auto ids = prompt_of(0, 16, vocab);
+int compare(bench& b, std::span<const uint32_t> theirs) {
+  auto ids = prompt_of(0, 16, b.vocab());
   size_t prompt = ids.size();
   ids.insert(ids.end(), theirs.begin(), theirs.end());
   auto made = request::make(size_t{64} << 20);
   check(bool(made));
   request& r = **made;
   sampling how{.temperature = 0, .want_logprob = true, .logprobs = 1};
-  check(bool(r.ask({.prompt = ids, .max_tokens = 1, .how = how, .prompt_logprobs = true}, vocab)));
-  check(bool(e.submit(r)));
-  while (!r.gone()) r.wait(r.events());
-  size_t agree = 0;
+  check(bool(
+      r.ask({.prompt = ids, .max_tokens = 1, .how = how, .prompt_logprobs = true}, b.vocab())));
+  check(bool(b.e.submit(r)));
+  until_gone(r);
+  size_t agreeing = 0;
   double worst = 0;
   for (size_t i = prompt; i < ids.size(); ++i) {
     double gap = double(r.prompt_top()[i].logprob) - double(r.prompt_logprobs()[i]);
-    agree += r.prompt_top()[i].id == ids[i];
+    agreeing += r.prompt_top()[i].id == ids[i];
     worst = std::max(worst, gap);
   }
   r.forget();
-  std::printf("{\"what\":\"compare\",\"agree\":%zu,\"of\":%zu,\"worst_gap\":%.4f}\n", agree,
-              theirs.size(), worst);
+  fmt::print("{{\"what\":\"compare\",\"agree\":{},\"of\":{},\"worst_gap\":{:.4f}}}\n", agreeing,
+             theirs.size(), worst);
   return 0;
 }
 
-int measure(const std::string& path, engine_config c, uint32_t tokens, uint32_t prompt,
-            uint32_t streams, std::span<const uint32_t> theirs) {
+/// Room for all streams, and for the longest prompt.
+void size_memory(engine_config& c, const model_shape& shape, const settings& s) {
+  uint32_t streams = s.streams.empty() ? 1 : std::ranges::max(s.streams);
+  uint32_t per_stream = s.context + (s.tokens + 3) * uint32_t(s.streams.size()) +
+                        streams * (s.context / 64 + 2) + 128;
+  uint32_t longest = s.prompts.empty() ? 64 : std::ranges::max(s.prompts);
+  c.context = std::max({c.context, per_stream, longest + 16});
+  uint64_t tokens = std::max<uint64_t>(uint64_t{streams} * (per_stream + c.page_tokens),
+                                       2 * (uint64_t{c.context} + c.page_tokens));
+  kv_layout page{shape.layers, shape.kv_heads, shape.head_dim, c.page_tokens, c.kv};
+  c.kv_bytes = (tokens / c.page_tokens + 2) * page.page_bytes();
+}
+
+int measure(const std::string& path, engine_config c, const settings& s,
+            std::span<const uint32_t> theirs) {
   auto model = checkpoint::open(path);
   if (!model) return fmt::print(stderr, "{}\n", model.why().text), 1;
   auto loaded = loaded_model::load(*model, {.threads = std::thread::hardware_concurrency()});
   if (!loaded) return fmt::print(stderr, "{}\n", loaded.why().text), 1;
   const auto& w = (*loaded)->weights();
+  size_memory(c, w.shape, s);
+  step_log log;
+  c.watch = &log;
   auto e = engine::start(w, c);
   if (!e) return fmt::print(stderr, "{}\n", e.why().text), 1;
-  uint32_t vocab = w.shape.vocab;
-  if (!theirs.empty()) return compare(**e, vocab, theirs);
-  // A token reads every weight but the rows of the embedding that it does not name.
-  size_t bytes = (*loaded)->bytes();
-  if (!w.shape.tied) bytes -= matrix_bytes(w.embed.type, w.embed.rows, w.embed.cols);
-  if (tokens) decode(**e, vocab, tokens, bytes);
-  if (prompt) prefill(**e, vocab, prompt);
-  if (streams && !batch(**e, vocab, streams, tokens ? tokens : 32, bytes))
-    return fmt::print(stderr, "a stream says something else in a batch than alone\n"), 1;
-  return 0;
+  log.serving = e->get();
+  bench b{w, **e, log, s};
+  if (!theirs.empty()) return compare(b, theirs);
+  bool same = s.streams.empty() || decode(b);
+  for (uint32_t tokens : s.prompts) same = same && prefill(b, tokens);
+  if (!same) fmt::print(stderr, "a stream says something else in company than alone\n");
+  return same ? 0 : 1;
 }
 
 }  // namespace
-}  // namespace lethe
+}  // namespace lethe::bench
 
 int main(int argc, char** argv) {
   CLI::App app{"Measures the engine on one model", "engine_bench"};
   std::string path, isa;
   std::vector<uint32_t> theirs;
   lethe::engine_config c{.context = 1024};
-  uint32_t tokens = 32, prompt = 512, streams = 16;
+  lethe::bench::settings s;
+  std::map<std::string, lethe::kv_type> kinds{
+      {"f32", lethe::kv_type::f32}, {"bf16", lethe::kv_type::bf16}, {"int8", lethe::kv_type::int8}};
   app.add_option("MODEL", path, "folder or GGUF file")->required();
-  app.add_option("--tokens", tokens, "decoded for the single stream and each of the batch");
-  app.add_option("--prompt", prompt, "tokens of the prompt; 0: skip");
-  app.add_option("--streams", streams, "of the batch; 0: skip");
-  app.add_option("--threads", c.threads);
+  app.add_option("--streams", s.streams, "decode this many at once; several: 32,16,1")
+      ->delimiter(',')
+      ->check(CLI::Range(1u, 64u));
+  app.add_option("--context", s.context, "tokens of prompt that each stream begins with")
+      ->check(CLI::Range(1u, 65536u));
+  app.add_option("--tokens", s.tokens, "steps that are timed for each number of streams")
+      ->check(CLI::Range(2u, 4096u));
+  app.add_option("--prompt", s.prompts, "compute prompts of this many tokens; several: 512,4096")
+      ->delimiter(',')
+      ->check(CLI::Range(2u, 65536u));
+  app.add_option("--threads", c.threads, "of each rank");
   app.add_option("--tensor", c.ranks.tensor);
   app.add_option("--pipeline", c.ranks.pipeline);
   app.add_option("--chunk", c.chunk_tokens);
+  app.add_option("--kv", c.kv, "type of keys and values: f32, bf16, int8")
+      ->transform(CLI::CheckedTransformer(kinds));
   app.add_option("--isa", isa);
   app.add_option("--compare", theirs, "only: judge another program's greedy ids for this prompt")
       ->delimiter(',');
   CLI11_PARSE(app, argc, argv);
   if (!isa.empty()) c.row = lethe::find_cpu_row(isa.c_str());
-  c.context = std::max(c.context, prompt + 16);
-  return lethe::measure(path, c, tokens, prompt, streams, theirs);
+  if (s.streams.empty() && s.prompts.empty()) s.streams = {1}, s.prompts = {512};
+  return lethe::bench::measure(path, c, s, theirs);
 }

@@ -21,7 +21,15 @@ struct tensor {
   std::string name;
   uint32_t rows, cols;
   bool vector = false;
+  bool finer = false;  // one of those that q4_k_m stores in six bits
 };
+
+/// Which layers' values and down projections llama.cpp's Q4_K_M stores in six bits: an eighth at
+/// each end, and every third between.
+bool is_finer(uint32_t layer, uint32_t layers) {
+  uint32_t eighth = layers / 8;
+  return layer < eighth || layer >= layers - eighth || (layer - eighth) % 3 == 2;
+}
 
 dims dims_of(const std::string& shape) {
   if (shape == "110m") return {12, 768, 12, 12, 2048, 32000};
@@ -30,19 +38,20 @@ dims dims_of(const std::string& shape) {
 
 std::vector<tensor> tensors_of(const dims& d) {
   uint32_t head = d.hidden / d.heads, kv = d.kv_heads * head;
-  std::vector<tensor> all{{"token_embd.weight", d.vocab, d.hidden},
+  std::vector<tensor> all{{"token_embd.weight", d.vocab, d.hidden, false, true},
                           {"output_norm.weight", 1, d.hidden, true}};
   for (uint32_t l = 0; l < d.layers; ++l) {
     auto name = [l](const char* what) { return fmt::format("blk.{}.{}.weight", l, what); };
     all.push_back({name("attn_norm"), 1, d.hidden, true});
     all.push_back({name("attn_q"), d.hidden, d.hidden});
     all.push_back({name("attn_k"), kv, d.hidden});
-    all.push_back({name("attn_v"), kv, d.hidden});
+    bool finer = is_finer(l, d.layers);
+    all.push_back({name("attn_v"), kv, d.hidden, false, finer});
     all.push_back({name("attn_output"), d.hidden, d.hidden});
     all.push_back({name("ffn_norm"), 1, d.hidden, true});
     all.push_back({name("ffn_gate"), d.ffn, d.hidden});
     all.push_back({name("ffn_up"), d.ffn, d.hidden});
-    all.push_back({name("ffn_down"), d.hidden, d.ffn});
+    all.push_back({name("ffn_down"), d.hidden, d.ffn, false, finer});
   }
   return all;
 }
@@ -99,20 +108,31 @@ result<void> write_tensor(whole_file& to, const tensor& t, dtype type, std::mt19
   return to.pad(gguf_alignment);
 }
 
+/// Of one dtype, or a mix of two as llama.cpp calls it.
+struct file_type {
+  dtype most, finer;
+  dtype of(const tensor& t) const { return t.vector ? dtype::f32 : t.finer ? finer : most; }
+};
+result<file_type> file_type_named(const std::string& name) {
+  if (name == "q4_k_m") return file_type{dtype::q4_k, dtype::q6_k};
+  auto type = dtype_named(name);
+  if (!type) return type.why();
+  return file_type{*type, *type};
+}
+
 int make(const std::string& path, const std::string& shape, const std::string& type_name) {
-  auto type = dtype_named(type_name);
+  auto type = file_type_named(type_name);
   if (!type) return fmt::print(stderr, "{}\n", type.why().text), 1;
   dims d = dims_of(shape);
   auto h = header_of(d);
   auto all = tensors_of(d);
-  auto type_of = [&](const tensor& t) { return t.vector ? dtype::f32 : *type; };
-  for (const auto& t : all) h.add_tensor(t.name, type_of(t), t.rows, t.cols);
+  for (const auto& t : all) h.add_tensor(t.name, type->of(t), t.rows, t.cols);
   auto file = whole_file::create(path);
   if (!file) return fmt::print(stderr, "{}\n", file.why().text), 1;
   auto done = file->write(as_bytes(h.bytes()));
   std::mt19937 random(7);
   for (const auto& t : all)
-    if (done) done = write_tensor(*file, t, type_of(t), random);
+    if (done) done = write_tensor(*file, t, type->of(t), random);
   if (done) done = file->finish();
   if (!done) return fmt::print(stderr, "{}\n", done.why().text), 1;
   return 0;
@@ -127,7 +147,7 @@ int main(int argc, char** argv) {
   app.add_option("FILE", path)->required();
   app.add_option("--shape", shape, "1b: Llama-3.2-1B's; 110m")
       ->check(CLI::IsMember({"1b", "110m"}));
-  app.add_option("--type", type, lethe::dtype_names());
+  app.add_option("--type", type, lethe::dtype_names() + ", or q4_k_m: q4_k and q6_k");
   CLI11_PARSE(app, argc, argv);
   return lethe::make(path, shape, type);
 }

@@ -1,0 +1,264 @@
+// Attention alone, in the shape of Llama-3.2-1B: keys and values of all layers in pages as the
+// engine has them, a rank's threads that share out the key/value heads. For each type of cache one
+// token against a context (bound by reading), and a prompt (bound by arithmetic). Answers are
+// compared with a plain computation in doubles first. Prints a line of JSON for each.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "bench/spread.hpp"
+#include "parallel/kv_pool.hpp"
+#include "parallel/stage.hpp"
+#include "parallel/team.hpp"
+#include "runtime/model/quantize.hpp"
+
+namespace lethe::bench {
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+constexpr uint32_t layers = 16, kv_heads = 8, group = 4, head_dim = 64, page_tokens = 16;
+constexpr uint32_t heads = kv_heads * group, q_cols = heads * head_dim;
+
+struct cache {
+  kv_pool pool;
+  std::vector<uint32_t> pages;
+
+  kv_view view(uint32_t layer, uint32_t head) const { return pool.view(layer, head, pages.data()); }
+  double token_bytes() const { return 2.0 * kv_row_bytes(pool.layout().type, head_dim); }
+};
+
+/// What attention works on besides the cache.
+struct desk {
+  const cpu_row& row = best_cpu_row();
+  team& threads;
+  std::vector<float> q, out, scratch;
+  size_t scratch_floats;
+
+  desk(team& t, uint32_t tokens) : threads(t), q(size_t{tokens} * q_cols), out(q.size()) {
+    std::mt19937 random(3);
+    std::normal_distribution<float> draw;
+    for (float& v : q) v = draw(random);
+    // Each thread's begins on a cache line of its own.
+    scratch_floats = (attention_scratch_floats(attention_block, group, head_dim) + 31) / 16 * 16;
+    scratch.resize(scratch_floats * t.size() + 16);
+  }
+  float* scratch_of(uint32_t thread) {
+    auto at = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
+    return reinterpret_cast<float*>(at) + thread * scratch_floats;
+  }
+};
+
+/// Random rows, at another offset of one table for each head and chunk: enough for speed, and for
+/// answers that differ.
+result<cache> filled(kv_type type, uint32_t context, const cpu_row& row) {
+  uint32_t pages = (context + page_tokens - 1) / page_tokens;
+  auto pool = kv_pool::make({layers, kv_heads, head_dim, page_tokens, type}, pages);
+  if (!pool) return pool.why();
+  cache c{*std::move(pool), {}};
+  for (uint32_t p = 0; p < pages; ++p) c.pages.push_back(p), c.pool.touch(p);
+  constexpr uint32_t chunk = 256, offsets = 1021;
+  std::vector<float> table(chunk * head_dim + offsets);
+  std::mt19937 random(5);
+  std::normal_distribution<float> draw;
+  for (float& v : table) v = draw(random);
+  for (uint32_t at = 0; at < context; at += chunk)
+    for (uint32_t i = 0; i < layers * kv_heads; ++i) {
+      const float* k = table.data() + (at / chunk * 131 + i * 17) % offsets;
+      const float* v = table.data() + (at / chunk * 37 + i * 101 + 5) % offsets;
+      row.kv_store(c.view(i / kv_heads, i % kv_heads), at, std::min(chunk, context - at), k, v,
+                   head_dim);
+    }
+  return c;
+}
+
+std::vector<double> row_at(const kv_view& kv, size_t offset, uint32_t token) {
+  size_t bytes = kv_row_bytes(kv.type, head_dim);
+  const std::byte* at = kv.pool + kv.pages[token / page_tokens] * kv.page_bytes + offset +
+                        token % page_tokens * bytes;
+  std::vector<double> values(head_dim);
+  float scale = 1;
+  if (kv.type == kv_type::int8) std::memcpy(&scale, at + bytes - sizeof scale, sizeof scale);
+  for (uint32_t i = 0; i < head_dim; ++i) {
+    float f = 0;
+    uint16_t half = 0;
+    switch (kv.type) {
+      case kv_type::f32:
+        std::memcpy(&f, at + i * sizeof f, sizeof f);
+        break;
+      case kv_type::bf16:
+        std::memcpy(&half, at + i * sizeof half, sizeof half);
+        f = f32_of_bf16(half);
+        break;
+      case kv_type::int8:
+        f = float(int8_t(at[i]));
+        break;
+    }
+    values[i] = double(f) * double(scale);
+  }
+  return values;
+}
+
+/// One query head of one token at `position`, from what the pages hold.
+std::vector<double> plain(const kv_view& kv, const float* q, uint32_t position) {
+  std::vector<double> weights;
+  for (uint32_t t = 0; t <= position; ++t) {
+    auto key = row_at(kv, kv.key_offset, t);
+    double dot = 0;
+    for (uint32_t i = 0; i < head_dim; ++i) dot += key[i] * double(q[i]);
+    weights.push_back(dot / std::sqrt(double(head_dim)));
+  }
+  double most = std::ranges::max(weights), total = 0;
+  for (double& w : weights) total += w = std::exp(w - most);
+  std::vector<double> sum(head_dim);
+  for (uint32_t t = 0; t <= position; ++t) {
+    auto value = row_at(kv, kv.value_offset, t);
+    for (uint32_t i = 0; i < head_dim; ++i) sum[i] += weights[t] / total * value[i];
+  }
+  return sum;
+}
+
+/// `tokens` queries from `position` on against one head, by one thread.
+void attend(desk& d, const cache& c, uint32_t layer, uint32_t head, uint32_t first,
+            uint32_t position, uint32_t tokens, uint32_t thread) {
+  size_t at = size_t{first} * q_cols + size_t{head} * group * head_dim;
+  d.row.attend({.kv = c.view(layer, head),
+                .q = d.q.data() + at,
+                .q_stride = q_cols,
+                .out = d.out.data() + at,
+                .out_stride = q_cols,
+                .position = position,
+                .tokens = tokens,
+                .heads = group,
+                .window = 0,
+                .scale = 1 / std::sqrt(float(head_dim)),
+                .scratch = d.scratch_of(thread)});
+}
+
+/// All layers of one token that sees `context` keys, as a step of decode has them.
+void decode(desk& d, const cache& c, uint32_t context) {
+  d.threads.run([&](uint32_t thread) {
+    for (uint32_t l = 0; l < layers; ++l) {
+      for (uint32_t h = thread; h < kv_heads; h += d.threads.size())
+        attend(d, c, l, h, 0, context - 1, 1, thread);
+      d.threads.meet();
+    }
+  });
+}
+
+/// One layer of a prompt, in blocks that threads take as they get free.
+void prefill(desk& d, const cache& c, uint32_t tokens) {
+  std::atomic<uint32_t> next = 0;
+  uint32_t blocks = (tokens + attention_block - 1) / attention_block;
+  d.threads.run([&](uint32_t thread) {
+    for (uint32_t i; (i = next.fetch_add(1)) < blocks * kv_heads;) {
+      uint32_t first = i / kv_heads * attention_block;
+      attend(d, c, 0, i % kv_heads, first, first, std::min(attention_block, tokens - first),
+             thread);
+    }
+  });
+}
+
+/// Relative to the greatest number of the answer.
+bool is_right(const desk& d, const cache& c, uint32_t layer, uint32_t head, uint32_t token,
+              uint32_t position) {
+  for (uint32_t g : {0u, group - 1}) {
+    size_t at = size_t{token} * q_cols + (size_t{head} * group + g) * head_dim;
+    auto expected = plain(c.view(layer, head), d.q.data() + at, position);
+    double most = 0, worst = 0;
+    for (uint32_t i = 0; i < head_dim; ++i) {
+      most = std::max(most, std::abs(expected[i]));
+      double off = std::abs(expected[i] - double(d.out[at + i]));
+      worst = std::isfinite(off) ? std::max(worst, off) : INFINITY;
+    }
+    if (!(worst <= 1e-4 * most)) return false;
+  }
+  return true;
+}
+
+/// Milliseconds of each of up to 30 rounds, or as many as two seconds have, but at least three.
+template <class Work>
+std::vector<double> timed(Work&& work) {
+  std::vector<double> ms;
+  auto begin = steady::now();
+  while (ms.size() < 30 && (ms.size() < 3 || steady::now() - begin < std::chrono::seconds(2))) {
+    auto now = steady::now();
+    work();
+    ms.push_back(std::chrono::duration<double, std::milli>(steady::now() - now).count());
+  }
+  return ms;
+}
+
+void print(const char* what, const char* type, uint32_t context, double bytes, double ops,
+           const std::vector<double>& ms) {
+  auto s = spread_of(ms);
+  fmt::print(
+      "{{\"what\":\"{}\",\"kv\":\"{}\",\"context\":{},\"rounds\":{},\"ms\":{:.3f},\"ms_p10\":{:.3f}"
+      ","
+      "\"ms_p90\":{:.3f},\"kv_bytes\":{:.0f},\"attention_ops\":{:.0f},\"kv_gb_per_second\":{:.2f},"
+      "\"gflop_per_second\":{:.1f}}}\n",
+      what, type, context, ms.size(), s.median, s.p10, s.p90, bytes, ops, bytes / s.median / 1e6,
+      ops / s.median / 1e6);
+}
+
+bool measure_decode(desk& d, const cache& c, const char* type, uint32_t context) {
+  decode(d, c, context);  // leaves the last layer's answer
+  for (uint32_t head : {0u, kv_heads - 1})
+    if (!is_right(d, c, layers - 1, head, 0, context - 1)) return false;
+  auto ms = timed([&] { decode(d, c, context); });
+  print("attention_decode", type, context, c.token_bytes() * kv_heads * layers * context,
+        4.0 * q_cols * context * layers, ms);
+  return true;
+}
+
+bool measure_prefill(desk& d, const cache& c, const char* type, uint32_t tokens) {
+  prefill(d, c, tokens);
+  for (uint32_t token : {0u, tokens / 2 + 1, tokens - 1})
+    for (uint32_t head : {0u, kv_heads - 1})
+      if (!is_right(d, c, 0, head, token, token)) return false;
+  auto ms = timed([&] { prefill(d, c, tokens); });
+  double pairs = double(tokens) * (tokens + 1) / 2;
+  print("attention_prefill", type, tokens, c.token_bytes() * kv_heads * tokens,
+        4.0 * q_cols * pairs, ms);
+  return true;
+}
+
+int measure(uint32_t threads, const std::vector<uint32_t>& contexts, uint32_t prompt) {
+  auto t = team::start(threads, true);
+  if (!t) return fmt::print(stderr, "{}\n", t.why().text), 1;
+  desk d(**t, prompt);
+  uint32_t longest = std::max(std::ranges::max(contexts), prompt);
+  for (auto [type, name] :
+       {std::pair{kv_type::f32, "f32"}, {kv_type::bf16, "bf16"}, {kv_type::int8, "int8"}}) {
+    auto c = filled(type, longest, d.row);
+    if (!c) return fmt::print(stderr, "{}\n", c.why().text), 1;
+    bool right = true;
+    for (uint32_t context : contexts) right = right && measure_decode(d, *c, name, context);
+    right = right && measure_prefill(d, *c, name, prompt);
+    if (!right)
+      return fmt::print(stderr, "attention over {} keys is not what doubles say\n", name), 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lethe::bench
+
+int main(int argc, char** argv) {
+  CLI::App app{"Measures attention alone", "attention_bench"};
+  uint32_t threads = std::thread::hardware_concurrency(), prompt = 4096;
+  std::vector<uint32_t> contexts{4096, 16384};
+  app.add_option("--threads", threads)->check(CLI::Range(1u, 64u));
+  app.add_option("--context", contexts, "keys that one token sees; several: 4096,16384")
+      ->delimiter(',')
+      ->check(CLI::Range(1u, 131072u));
+  app.add_option("--prompt", prompt, "tokens of the prompt")->check(CLI::Range(2u, 32768u));
+  CLI11_PARSE(app, argc, argv);
+  return lethe::bench::measure(threads, contexts, prompt);
+}
