@@ -1,0 +1,131 @@
+// From measured lines to figures: what was reached, what the limit of that run is, what share.
+import {limitsAt} from "./results.mjs";
+
+/** A limit that moved further than this between two probes carries no claim. */
+export const noisyFrom = 1.5;
+
+export const groups = {
+  decode: "one stream", prefill: "prompts", streams: "streams together", attention: "attention",
+  small: "a small model", ranks: "ranks and barriers", step: "a step of Ember",
+  serving: "serving", start: "start", accuracy: "accuracy", tokenizing: "tokenizing",
+  sampling: "sampling",
+};
+/** Without these no document is written. */
+export const needed = ["decode", "prefill", "streams", "attention", "small", "ranks", "step"];
+
+const floats = ["f32", "f16", "bf16"];
+const decodeAims = {q8_0: 0.85, bf16: 0.85, q4_0: 0.8, q4_k_m: 0.7};
+
+/** Seconds that products with weights take at least. */
+const secondsOfProducts = (line, limits) =>
+  line.int8_ops / (limits.int8_gop_per_s.best * 1e9) +
+  line.float_ops / (limits.fma_gflop_per_s.best * 1e9);
+
+function figure(values, used) {
+  const apart = Math.max(1, ...used.map((limit) => limit.apart));
+  const {share, aim} = values;
+  return {...values, noisy: apart > noisyFrom, apart,
+          reached: aim === undefined || share === undefined ? undefined : share >= aim};
+}
+
+const ofGroup = (lines, group, what, who) =>
+  lines.filter((l) => l.group === group && l.what === what && (!who || l.who === who));
+const samePlace = (a, b, keys) => keys.every((key) => a[key] === b[key]);
+const peerOf = (lines, line, keys) =>
+  lines.findLast((l) => l.group === line.group && l.what === line.what &&
+                 l.who === "llama.cpp" && samePlace(l, line, ["model", "type", ...keys]));
+
+/** Weights' bytes a second over the read bandwidth. */
+export function decodeFigures(lines, group = "decode") {
+  return ofGroup(lines, group, "decode", "lethe").map((line) => {
+    const read = limitsAt(lines, line).read_gb_per_s;
+    const limit = read.best * 1e9 / line.weight_bytes;
+    const peer = peerOf(lines, line, ["streams"]);
+    const judged = lines.find((l) => l.group === group && l.what === "compare" &&
+                              samePlace(l, line, ["model", "type"]));
+    return figure({label: `${line.model} ${line.type}`, ours: line.tokens_per_second,
+                   peer: peer?.tokens_per_second, limit, share: line.tokens_per_second / limit,
+                   peerShare: peer && peer.tokens_per_second / limit, aim: decodeAims[line.type],
+                   megabytes: line.weight_bytes / 1e6, read: read.best, judged}, [read]);
+  });
+}
+
+/** Operations a second over the peak of their kind; beside it with attention's counted, too. */
+export function prefillFigures(lines) {
+  return ofGroup(lines, "prefill", "prefill", "lethe").map((line) => {
+    const limits = limitsAt(lines, line);
+    const least = secondsOfProducts(line, limits);
+    const pairs = line.attention_ops / (limits.fma_gflop_per_s.best * 1e9);
+    const peer = peerOf(lines, line, ["tokens"]), float = floats.includes(line.type);
+    return figure({label: `${line.model} ${line.type}, ${line.tokens}`,
+                   ours: line.tokens_per_second, peer: peer?.tokens_per_second,
+                   limit: line.tokens / least, share: least / line.seconds,
+                   peerShare: peer && peer.tokens_per_second / (line.tokens / least),
+                   withAttention: (least + pairs) / line.seconds,
+                   attentionShare: line.attention_share, aim: float ? 0.6 : 0.5,
+                   peak: float ? `FMA ${limits.fma_gflop_per_s.best.toFixed(0)} GFLOP/s`
+                               : `int8 ${limits.int8_gop_per_s.best.toFixed(0)} GOP/s`},
+                  [float ? limits.fma_gflop_per_s : limits.int8_gop_per_s]);
+  });
+}
+
+/** The lower of what reading and what products with weights allow. */
+export function streamFigures(lines) {
+  return ofGroup(lines, "streams", "decode", "lethe").map((line) => {
+    const limits = limitsAt(lines, line), read = limits.read_gb_per_s;
+    const byReading =
+      line.streams / ((line.weight_bytes + line.kv_bytes) / (read.best * 1e9));
+    const byProducts = line.streams / secondsOfProducts(line, limits);
+    const limit = Math.min(byReading, byProducts);
+    const peer = peerOf(lines, line, ["streams"]);
+    const used = byReading < byProducts ? read : limits[line.int8_ops ? "int8_gop_per_s" : "fma_gflop_per_s"];
+    return figure({label: `${line.model} ${line.type}, ${line.streams}`, type: line.type,
+                   model: line.model, streams: line.streams, context: line.context,
+                   ours: line.tokens_per_second, peer: peer?.tokens_per_second,
+                   byReading, byProducts, limit, share: line.tokens_per_second / limit,
+                   by: byReading < byProducts ? "reading" : "products",
+                   aim: line.streams <= 8 ? 0.6 : 0.5}, [used]);
+  }).sort((a, b) => (a.type < b.type ? 1 : a.type > b.type ? -1 : a.streams - b.streams));
+}
+
+export function attentionFigures(lines) {
+  const decode = ofGroup(lines, "attention", "attention_decode").map((line) => {
+    const limits = limitsAt(lines, line), read = limits.read_gb_per_s;
+    return figure({label: `decode, ${line.context} keys, ${line.kv}`, unit: "GB/s",
+                   ours: line.kv_gb_per_second, limit: read.best,
+                   share: line.kv_gb_per_second / read.best,
+                   ofPeak: line.gflop_per_second / limits.fma_gflop_per_s.best, aim: 0.7}, [read]);
+  });
+  const prefill = ofGroup(lines, "attention", "attention_prefill").map((line) => {
+    const fma = limitsAt(lines, line).fma_gflop_per_s;
+    return figure({label: `prompt of ${line.context}, ${line.kv}`, unit: "GFLOP/s",
+                   ours: line.gflop_per_second, limit: fma.best,
+                   share: line.gflop_per_second / fma.best, aim: 0.4}, [fma]);
+  });
+  return [...decode, ...prefill];
+}
+
+/** Against the peer of the same turns; medians, since both took several. */
+export function smallFigures(lines) {
+  const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
+  const ours = ofGroup(lines, "small", "decode", "lethe");
+  return [...new Set(ours.map((l) => `${l.model} ${l.type}`))].map((label) => {
+    const speeds = (who) => ofGroup(lines, "small", "decode", who)
+      .filter((l) => `${l.model} ${l.type}` === label).map((l) => l.tokens_per_second);
+    const all = ours.filter((l) => `${l.model} ${l.type}` === label);
+    const reads = all.map((l) => limitsAt(lines, l).read_gb_per_s);
+    const our = median(speeds("lethe")), peer = median(speeds("llama.cpp"));
+    return figure({label, ours: our, peer, share: peer && our / peer, aim: 1.3}, reads);
+  });
+}
+
+export function otherFigures(lines) {
+  const every = (what) => lines.filter((l) => l.what === what);
+  return {
+    ranks: every("ranks").map((l) => ({...l, reached: Math.min(l.decode_ratio, l.prefill_ratio) >= 1})),
+    barriers: every("barrier"),
+    steps: every("step").map((l) => ({...l, reached: l.streams === 1 ? l.rest_us <= 30 : undefined})),
+    serving: every("serving"), starts: every("start"), accuracy: every("accuracy"),
+    tokenizing: every("tokenizing"), sampling: every("sampling"),
+  };
+}

@@ -1,0 +1,69 @@
+// What a report measures, in order. A unit is measured between two probes; its commands' lines get
+// its group, and the tags. A command may need what the unit's lines said so far.
+import {existsSync} from "node:fs";
+import {join} from "node:path";
+
+/** Of models with random weights, made when first asked for. */
+const shapes = {decode: [["1b", "q8_0"], ["1b", "bf16"], ["1b", "q4_0"], ["1b", "q4_k_m"],
+                         ["110m", "f32"]],
+                prefill: [["1b", "q8_0"], ["1b", "q4_0"], ["1b", "bf16"], ["110m", "f32"]],
+                streams: [["1b", "q8_0"], ["1b", "q4_0"]],
+                small: [["110m", "q8_0"], ["110m", "q4_0"]]};
+
+/** Programs that print lines of their own group, where there are such: a report without is whole. */
+const others = {serving: ["bench/serving", "--seconds", "25", "--turns", "1"],
+                start: ["bench/start"],
+                accuracy: ["build/release/bench/accuracy_bench"],
+                tokenizing: ["build/release/bench/tokenizing_bench"],
+                sampling: ["build/release/bench/sampling_bench"]};
+
+export function plan({root, threads, quick}) {
+  const bin = join(root, "build/release/bench"), t = ["--threads", String(threads)];
+  const file = (model, type) => join(root, "build/bench-models", `${model}-${type}.gguf`);
+  const count = (whole, tried) => String(quick ? tried : whole);
+  const ours = (path, ...more) => ({argv: [join(bin, "engine_bench"), path, ...t, ...more],
+                                    tags: {who: "lethe"}});
+  const peer = (path, ...more) =>
+    ({argv: ["node", join(root, "bench/peer.mjs"), path, ...t, ...more], tags: {}});
+  const judge = (path) => ({argv: (lines) => [join(bin, "engine_bench"), path, ...t, "--compare",
+    lines.find((l) => l.who === "llama.cpp" && l.what === "decode").ids.join(",")], tags: {}});
+  const unit = (group, [model, type], commands) =>
+    ({group, name: `${group}: ${model} ${type}`, needs: [[model, type, file(model, type)]],
+      commands: commands(file(model, type)), tags: {model, type}});
+
+  // Prompts of a model that is bound by FMA and large take the peer minutes; 512 are enough there.
+  const peerPrompts = (model) => (model === "110m" ? count("512,4096", 512) : count(512, 64));
+  const decode = shapes.decode.map((m) => unit("decode", m, (path) => [
+    ours(path, "--streams", "1", "--tokens", count(64, 4)),
+    peer(path, "--streams", "1", "--tokens", count(32, 16)), judge(path)]));
+  const prefill = shapes.prefill.map((m) => unit("prefill", m, (path) => [
+    ours(path, "--prompt", count("512,4096", "64,128")),
+    peer(path, "--prompt", peerPrompts(m[0]))]));
+  const streams = shapes.streams.map((m) => unit("streams", m, (path) => [
+    ours(path, "--streams", count("32,16,8,4,2,1", "4,2,1"), "--tokens", count(24, 4),
+         "--context", count(256, 32)),
+    peer(path, "--streams", count("32,8,1", "4,1"), "--tokens", count(12, 4), "--context",
+         count(256, 32))]));
+  const turn = (path) => [ours(path, "--streams", "1", "--tokens", count(200, 8)),
+                          peer(path, "--streams", "1", "--tokens", count(100, 16))];
+  const small = shapes.small.map((m) => unit("small", m, (path) =>
+    [...turn(path), ...turn(path), ...turn(path), judge(path)]));
+  const attention = {group: "attention", name: "attention", needs: [], tags: {}, commands: [
+    {argv: [join(bin, "attention_bench"), ...t,
+            ...quick ? ["--context", "256,1024", "--prompt", "256"] : []], tags: {}}]};
+  const ranks = unit("ranks", ["1b", "q8_0"], (path) => [
+    {argv: [join(bin, "ranks_bench"), path, "--count", String(Math.max(2, threads)),
+            ...quick ? ["--rounds", "2", "--prompt", "32"] : []], tags: {}}]);
+  const step = {group: "step", name: "step: models/ember", needs: [], tags: {}, commands: [
+    {argv: [join(bin, "step_bench"), join(root, "models/ember"),
+            ...quick ? ["--tokens", "64"] : []], tags: {}}]};
+  return [...decode, ...prefill, ...streams, attention, ...small, ranks, step,
+          ...others_there(root)];
+}
+
+function others_there(root) {
+  return Object.entries(others).filter(([, [program]]) => existsSync(join(root, program)))
+    .map(([group, [program, ...more]]) =>
+      ({group, name: group, needs: [], tags: {}, may_fail: true,
+        commands: [{argv: [join(root, program), ...more], tags: {}}]}));
+}
