@@ -12,7 +12,7 @@ export function spliced(text, part, name) {
   const at = [begin, end].map((marker) => {
     const pieces = text.split(marker);
     if (pieces.length !== 2)
-      throw new Error(`${name}: has ${pieces.length - 1} times the line "${marker}"; once is right`);
+      throw new Error(`${name}: has ${pieces.length - 1} times "${marker}"; once is right`);
     return pieces[0].length;
   });
   if (at[1] < at[0]) throw new Error(`${name}: its measured part ends before it begins`);

@@ -78,13 +78,14 @@ export function streamFigures(lines) {
     const byProducts = line.streams / secondsOfProducts(line, limits);
     const limit = Math.min(byReading, byProducts);
     const peer = peerOf(lines, line, ["streams"]);
-    const used = byReading < byProducts ? read : limits[line.int8_ops ? "int8_gop_per_s" : "fma_gflop_per_s"];
+    const peak = limits[line.int8_ops ? "int8_gop_per_s" : "fma_gflop_per_s"];
     return figure({label: `${line.model} ${line.type}, ${line.streams}`, type: line.type,
                    model: line.model, streams: line.streams, context: line.context,
                    ours: line.tokens_per_second, peer: peer?.tokens_per_second,
                    byReading, byProducts, limit, share: line.tokens_per_second / limit,
                    by: byReading < byProducts ? "reading" : "products",
-                   aim: line.streams <= 8 ? 0.6 : 0.5}, [used]);
+                   aim: line.streams <= 8 ? 0.6 : 0.5},
+                  [byReading < byProducts ? read : peak]);
   }).sort((a, b) => (a.type < b.type ? 1 : a.type > b.type ? -1 : a.streams - b.streams));
 }
 
@@ -122,9 +123,11 @@ export function smallFigures(lines) {
 export function otherFigures(lines) {
   const every = (what) => lines.filter((l) => l.what === what);
   return {
-    ranks: every("ranks").map((l) => ({...l, reached: Math.min(l.decode_ratio, l.prefill_ratio) >= 1})),
+    ranks: every("ranks").map((l) =>
+      ({...l, reached: Math.min(l.decode_ratio, l.prefill_ratio) >= 1})),
     barriers: every("barrier"),
-    steps: every("step").map((l) => ({...l, reached: l.streams === 1 ? l.rest_us <= 30 : undefined})),
+    steps: every("step").map((l) =>
+      ({...l, reached: l.streams === 1 ? l.rest_us <= 30 : undefined})),
     serving: every("serving"), starts: every("start"), accuracy: every("accuracy"),
     tokenizing: every("tokenizing"), sampling: every("sampling"),
   };

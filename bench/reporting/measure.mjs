@@ -84,8 +84,8 @@ export class Measuring {
       for (const line of await run(command)) {
         const whole = {group: unit.group, ...unit.tags, ...tags, ...line};
         if (whole.what === "compare" && !(whole.worst_gap <= gapMost))
-          throw new Error(`${unit.name}: llama.cpp's tokens are up to ${whole.worst_gap} nats less ` +
-                          "likely to us: that is no rounding, one of both is wrong");
+          throw new Error(`${unit.name}: llama.cpp's tokens are up to ${whole.worst_gap} nats ` +
+                          "less likely to us: that is no rounding, one of both is wrong");
         lines.push(whole);
       }
     }

@@ -10,7 +10,7 @@ const shapes = {decode: [["1b", "q8_0"], ["1b", "bf16"], ["1b", "q4_0"], ["1b", 
                 streams: [["1b", "q8_0"], ["1b", "q4_0"]],
                 small: [["110m", "q8_0"], ["110m", "q4_0"]]};
 
-/** Programs that print lines of their own group, where there are such: a report without is whole. */
+/** Programs of groups that a report is whole without, where there are such. */
 const others = {serving: ["bench/serving", "--seconds", "25", "--turns", "1"],
                 start: ["bench/start"],
                 accuracy: ["build/release/bench/accuracy_bench"],

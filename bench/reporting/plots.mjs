@@ -5,6 +5,8 @@ import {Picture} from "./svg.mjs";
 
 const number = (v) => (v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toFixed(2));
 
+const percent = (share) => `${(share * 100).toFixed(0)} %`;
+
 /** What the colours mean: [classes, words, shape] side by side. */
 function legend(picture, x, y, entries) {
   for (const [classes, words, shape = "box"] of entries) {
@@ -19,38 +21,42 @@ function legend(picture, x, y, entries) {
 
 /** A bar for each figure, and one for the peer below it, against a limit that is the full width. */
 function bars(title, under, figures, {most = 1, limitWords = "the limit"} = {}) {
-  const left = 190, width = 400, right = 130, top = 78, hasPeer = figures.some((f) => f.peerShare);
+  const left = 190, width = 400, right = 172, top = 78, hasPeer = figures.some((f) => f.peerShare);
   const step = hasPeer ? 46 : 32, bottom = top + figures.length * step;
-  const picture = new Picture(left + width + right, bottom + 42, title);
+  const picture = new Picture(left + width + right, bottom + 50, title);
   picture.text(20, 50, under, "quiet");
   const x = (share) => left + Math.min(share, most * 1.05) / most * width;
   for (let tick = 0; tick <= 5; ++tick) {
     const share = tick / 5 * most;
-    picture.line(x(share), top - 8, x(share), bottom, tick === 5 ? "limit" : "grid");
-    picture.text(x(share), bottom + 16, number(share), "quiet", "middle");
+    picture.line(x(share), top - 8, x(share), bottom,
+                 tick === 5 && limitWords ? "limit" : "grid");
+    picture.text(x(share), bottom + 16, most === 1 ? percent(share) : number(share), "quiet",
+                 "middle");
   }
-  figures.forEach((f, i) => bar(picture, f, top + i * step, x, left, hasPeer));
-  legend(picture, 20, bottom + 32, [["ours", "Lethe"], ...hasPeer ? [["peer", "llama.cpp"]] : [],
-    ...figures.some((f) => f.aim) ? [["aim", "aim", "line"]] : [], ["limit", limitWords, "line"],
+  figures.forEach((f, i) => bar(picture, f, top + i * step, x, left, left + width + 30));
+  legend(picture, 20, bottom + 38, [["ours", "Lethe"], ...hasPeer ? [["peer", "llama.cpp"]] : [],
+    ...figures.some((f) => f.aim) ? [["aim", "aim", "line"]] : [],
+    ...limitWords ? [["limit", limitWords, "line"]] : [],
     ...figures.some((f) => f.noisy) ? [["ours noisy", "noisy, no claim"]] : []]);
   return picture;
 }
 
-function bar(picture, f, y, x, left, hasPeer) {
+/** Words stand at `beside`, right of the limit. */
+function bar(picture, f, y, x, left, beside) {
   const noisy = f.noisy ? " noisy" : "";
-  picture.text(left - 12, y + (hasPeer && f.peerShare ? 19 : 13), f.label, "", "end");
+  picture.text(left - 12, y + (f.peerShare ? 19 : 13), f.label, "", "end");
   picture.box(left, y, x(f.share) - left, 17, `ours${noisy}`);
-  picture.text(Math.max(x(f.share), f.aim ? x(f.aim) : 0) + 8, y + 13, f.says);
+  picture.text(beside, y + 13, f.says);
   if (f.peerShare) {
     picture.box(left, y + 20, x(f.peerShare) - left, 12, `peer${noisy}`);
-    picture.text(x(f.peerShare) + 8, y + 30, f.peerSays, "quiet");
+    picture.text(beside, y + 30, f.peerSays, "quiet");
   }
-  if (f.aim) picture.line(x(f.aim), y - 4, x(f.aim), y + 21, "aim");
+  if (f.aim === undefined) return;
+  for (const classes of ["halo", "aim"]) picture.line(x(f.aim), y - 4, x(f.aim), y + 21, classes);
 }
 
-const percent = (share) => `${(share * 100).toFixed(0)} %`;
 const tokens = (f) => ({...f, says: `${percent(f.share)}, ${number(f.ours)} tok/s`,
-                        peerSays: f.peer && `${number(f.peer)} tok/s`});
+                        peerSays: f.peer && `${percent(f.peerShare)}, ${number(f.peer)} tok/s`});
 
 const ticksBelow = (low, high) =>
   [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].filter((t) => t >= low && t <= high);
@@ -66,7 +72,8 @@ function roofline(picture, figures, left, top, width, height) {
     picture.line(left, y(t), left + width, y(t), "grid");
     picture.text(left - 8, y(t) + 4, t, "quiet", "end");
   }
-  for (const f of figures) picture.text(x(f.streams), top + height + 18, f.streams, "quiet", "middle");
+  for (const f of figures)
+    picture.text(x(f.streams), top + height + 18, f.streams, "quiet", "middle");
   const curve = (value) => figures.map((f) => [x(f.streams), y(value(f))]);
   picture.path([[left, top + height], ...curve((f) => f.limit), [left + width, top + height]],
                "room");
@@ -95,16 +102,22 @@ function streamsPlot(lines) {
   return picture;
 }
 
+/** To a number whose fifths are short. */
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 1.5, 2, 3, 4, 5, 7.5, 10].find((n) => n * power >= value) * power;
+}
+
 function servingPlot(all) {
   const clients = [...new Set(all.map((l) => l.clients))].sort((a, b) => a - b);
   const speed = (who, n) =>
     all.find((l) => l.who === who && l.clients === n)?.tokens_per_second;
-  const most = Math.max(...all.map((l) => l.tokens_per_second));
+  const most = roundUp(Math.max(...all.map((l) => l.tokens_per_second)));
   const says = (v) => v && `${number(v)} tok/s`;
   return bars("Serving through the API", "tokens a second of all clients", clients.map((n) => ({
     label: `${n} client${n === 1 ? "" : "s"}`, share: speed("lethe", n) ?? 0,
     peerShare: speed("llama.cpp", n), says: says(speed("lethe", n)) ?? "not measured",
-    peerSays: says(speed("llama.cpp", n))})), {most, limitWords: "the most of both"});
+    peerSays: says(speed("llama.cpp", n))})), {most, limitWords: ""});
 }
 
 /** {name: svg} of what the lines have. */

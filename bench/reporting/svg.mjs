@@ -12,7 +12,8 @@ const style = `
   .ours {fill: #0a64c2; stroke: #0a64c2}
   .peer {fill: #c4650d; stroke: #c4650d}
   .limit {stroke: #59636e; fill: none; stroke-width: 2}
-  .aim {stroke: #1a7f37; fill: none; stroke-width: 2; stroke-dasharray: 5 3}
+  .aim {stroke: #1a7f37; fill: none; stroke-width: 2; stroke-dasharray: 6 2}
+  .halo {stroke: #ffffff; stroke-width: 4}
   .line {fill: none; stroke-width: 2.5}
   .dashed {stroke-dasharray: 2 4}
   .noisy {fill-opacity: 0.25}
@@ -26,6 +27,7 @@ const style = `
     .peer {fill: #ef8f3c; stroke: #ef8f3c}
     .limit {stroke: #9aa4ae}
     .aim {stroke: #3fb950}
+    .halo {stroke: #161b22}
   }`;
 
 export class Picture {

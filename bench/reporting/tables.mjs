@@ -2,20 +2,24 @@
 import {attentionFigures, decodeFigures, noisyFrom, otherFigures, prefillFigures, smallFigures,
         streamFigures} from "./figures.mjs";
 
-const none = "not measured";
 const number = (value) => value === undefined ? "" : value >= 100 ? value.toFixed(0)
                           : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 const ratio = (a, b) => (b ? (a / b).toFixed(2) : "");
 const verdict = (f) => f.noisy ? `noisy: the limit moved by ${f.apart.toFixed(1)}x`
                        : f.reached === undefined ? "" : f.reached ? "yes" : "**no**";
 const aim = (value) => (value === undefined ? "" : String(value));
-const plot = (name, says) => `\n![${says}](performance/${name}.svg)`;
+const startAims = {"1b": 1.5, embedded: 1};
+/** Twice the throughput at no worse p95; undefined where one side is not measured. */
+const serves = (a, b) => a && b && a.tokens_per_second >= 2 * b.tokens_per_second &&
+  a.ttft_p95_ms <= b.ttft_p95_ms && a.gap_p95_ms <= b.gap_p95_ms;
+const plot = (name, says) => `\n\n![${says}](performance/${name}.svg)`;
 
-/** A table, or a word that there is none. */
-function table(head, rows, caption = "") {
-  if (rows.length === 0) return none;
+/** What a table says, and the table, or a word that there is none. */
+function section(title, says, head, rows, caption = "") {
+  if (rows.length === 0) return `### ${title}\n\nNot measured.`;
   const line = (cells) => `| ${cells.join(" | ")} |`;
-  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n") + caption;
+  return [`### ${title}\n\n${says}\n`, line(head), line(head.map(() => "---")),
+          ...rows.map(line)].join("\n") + caption;
 }
 
 function context(c) {
@@ -32,70 +36,69 @@ function probes(lines) {
   };
   return `${lines.filter((l) => l.what === "probe").length} probes in this run: reading ` +
     `${span("read_gb_per_s")} GB/s, FMA ${span("fma_gflop_per_s")} GFLOP/s, int8 ` +
-    `${span("int8_gop_per_s")} GOP/s. A limit is the better of the probes right before and after; ` +
-    `where those differ by more than ${noisyFrom}x the figure is noisy, and nothing is claimed.`;
+    `${span("int8_gop_per_s")} GOP/s. A limit is the better of the probes right before and ` +
+    `after; where those differ by more than ${noisyFrom}x the figure is noisy, and nothing is claimed.`;
 }
 
 function decode(lines) {
-  const figures = decodeFigures(lines);
   const same = (f) => f.judged === undefined ? ""
     : `${f.judged.agree} of ${f.judged.of}, ${f.judged.worst_gap.toFixed(2)} nats`;
-  return "### Decode of one stream\n\nTokens a second; the share is the weights' bytes a second " +
-    "over the read bandwidth. Same answers: how many of llama.cpp's greedy tokens are our " +
-    "likeliest, and by how much the others are less likely to us at most.\n\n" +
-    table(["weights", "MB a token", "Lethe", "llama.cpp", "ratio", "limit", "share", "aim",
-           "reached", "same answers"],
-          figures.map((f) => [f.label, f.megabytes.toFixed(0), number(f.ours), number(f.peer),
-                              ratio(f.ours, f.peer), number(f.limit), f.share.toFixed(2),
-                              aim(f.aim), verdict(f), same(f)]),
-          "\n" + plot("decode", "Decode of one stream as a share of the read bandwidth"));
+  return section("Decode of one stream",
+    "Tokens a second; the share is the weights' bytes a second over the read bandwidth. Same " +
+    "answers: how many of llama.cpp's greedy tokens are our likeliest, and by how much the " +
+    "others are less likely to us at most.",
+    ["weights", "MB a token", "Lethe", "llama.cpp", "ratio", "limit", "share", "aim", "reached",
+     "same answers"],
+    decodeFigures(lines).map((f) => [
+      f.label, f.megabytes.toFixed(0), number(f.ours), number(f.peer), ratio(f.ours, f.peer),
+      number(f.limit), f.share.toFixed(2), aim(f.aim), verdict(f), same(f)]),
+    plot("decode", "Decode of one stream as a share of the read bandwidth"));
 }
 
 function prefill(lines) {
-  const figures = prefillFigures(lines);
-  return "### Prompts\n\nTokens a second; the share is of the peak that the weights' products run " +
-    "on. \"With attention\" counts attention's float operations at the FMA peak, too; the last " +
-    "column is attention's part of the time.\n\n" +
-    table(["weights, tokens", "Lethe", "llama.cpp", "ratio", "limit", "peak", "share", "aim",
-           "reached", "with attention", "attention"],
-          figures.map((f) => [f.label, number(f.ours), number(f.peer), ratio(f.ours, f.peer),
-                              number(f.limit), f.peak, f.share.toFixed(2), aim(f.aim), verdict(f),
-                              f.withAttention.toFixed(2),
-                              `${(f.attentionShare * 100).toFixed(0)} %`]),
-          "\n" + plot("prefill", "Prompts as a share of the peak"));
+  return section("Prompts",
+    "Tokens a second; the share is of the peak that the weights' products run on. \"With " +
+    "attention\" counts attention's float operations at the FMA peak, too; the last column is " +
+    "attention's part of the time.",
+    ["weights, tokens", "Lethe", "llama.cpp", "ratio", "limit", "peak", "share", "aim", "reached",
+     "with attention", "attention"],
+    prefillFigures(lines).map((f) => [
+      f.label, number(f.ours), number(f.peer), ratio(f.ours, f.peer), number(f.limit), f.peak,
+      f.share.toFixed(2), aim(f.aim), verdict(f), f.withAttention.toFixed(2),
+      `${(f.attentionShare * 100).toFixed(0)} %`]),
+    plot("prefill", "Prompts as a share of the peak"));
 }
 
 function streams(lines) {
-  const figures = streamFigures(lines);
-  return "### Streams together\n\nTokens a second of all streams; the limit is the lower of what " +
-    "reading (weights once, each stream's keys and values) and products with weights allow. " +
-    "Streams begin with 256 tokens; who stays for smaller numbers of streams has more by then. " +
-    "llama.cpp's begin with 256 as well, and are measured at 32, 8 and 1.\n\n" +
-    table(["weights, streams", "context", "Lethe", "llama.cpp", "ratio", "limit", "by", "share",
-           "aim", "reached"],
-          figures.map((f) => [f.label, f.context, number(f.ours), number(f.peer),
-                              ratio(f.ours, f.peer), number(f.limit), f.by, f.share.toFixed(2),
-                              aim(f.aim), verdict(f)]),
-          "\n" + plot("streams", "A roofline: streams together, and their limits"));
+  return section("Streams together",
+    "Tokens a second of all streams; the limit is the lower of what reading (weights once, each " +
+    "stream's keys and values) and products with weights allow. All begin with 256 tokens; those " +
+    "that stay for smaller numbers of streams have more by then. llama.cpp is measured with 32, " +
+    "8 and 1.",
+    ["weights, streams", "context", "Lethe", "llama.cpp", "ratio", "limit", "by", "share", "aim",
+     "reached"],
+    streamFigures(lines).map((f) => [
+      f.label, f.context, number(f.ours), number(f.peer), ratio(f.ours, f.peer), number(f.limit),
+      f.by, f.share.toFixed(2), aim(f.aim), verdict(f)]),
+    plot("streams", "A roofline: streams together, and their limits"));
 }
 
 function attention(lines) {
-  const figures = attentionFigures(lines);
-  return "### Attention\n\nThe operation alone, all layers' keys and values in pages; decode " +
-    "against the read bandwidth, a prompt against the FMA peak.\n\n" +
-    table(["what", "reached", "limit", "share", "share of the FMA peak", "aim", ""],
-          figures.map((f) => [f.label, `${number(f.ours)} ${f.unit}`, number(f.limit),
-                              f.share.toFixed(2), f.ofPeak?.toFixed(2) ?? "", aim(f.aim),
-                              verdict(f)]),
-          "\n" + plot("attention", "Attention as a share of its limit"));
+  return section("Attention",
+    "The operation alone, all layers' keys and values in pages; decode against the read " +
+    "bandwidth, a prompt against the FMA peak.",
+    ["what, type of cache", "measured", "limit", "share", "of the FMA peak", "aim", "reached"],
+    attentionFigures(lines).map((f) => [
+      f.label, `${number(f.ours)} ${f.unit}`, number(f.limit), f.share.toFixed(2),
+      (f.ofPeak ?? f.share).toFixed(2), aim(f.aim), verdict(f)]),
+    plot("attention", "Attention as a share of its limit"));
 }
 
 function small(lines) {
-  return "### A small model\n\nDecode of one stream, medians of turns with llama.cpp; the share " +
-    "is the ratio.\n\n" +
-    table(["weights", "Lethe", "llama.cpp", "ratio", "aim", "reached"],
-          smallFigures(lines).map((f) => [f.label, number(f.ours), number(f.peer),
-                                          number(f.share), aim(f.aim), verdict(f)]));
+  return section("A small model", "Decode of one stream, medians of turns with llama.cpp.",
+    ["weights", "Lethe", "llama.cpp", "ratio", "aim", "reached"],
+    smallFigures(lines).map((f) => [
+      f.label, number(f.ours), number(f.peer), number(f.share), aim(f.aim), verdict(f)]));
 }
 
 const yes = (reached) => reached === undefined ? "" : reached ? "yes" : "**no**";
@@ -104,69 +107,79 @@ function ranks({ranks: all, barriers}) {
   const rows = all.flatMap((l) => [
     ["decode", l.decode_ms_ranks, l.decode_ms_threads, l.decode_ratio],
     [`prompt of ${l.prompt}`, l.prefill_ms_ranks, l.prefill_ms_threads, l.prefill_ratio],
-  ].map(([what, a, b, r]) => [what, `${number(a)} ms`, `${number(b)} ms`, r.toFixed(2), "1.0",
-                              yes(r >= 1)]));
-  const cost = barriers.map((l) => `${number(l.ns)} ns for ${l.threads} thread` +
-                                   (l.threads === 1 ? "" : "s")).join(", ");
-  return "### Ranks\n\nTwo ranks that share each layer, in one process, against one rank with two " +
-    `threads, by turns. A barrier takes ${cost || none}.\n\n` +
-    table(["what", "tensor 2", "2 threads", "ratio", "aim", "reached"], rows);
+  ].map(([what, a, b, r]) =>
+    [what, `${number(a)} ms`, `${number(b)} ms`, r.toFixed(2), "1.0", yes(r >= 1)]));
+  const cost = barriers.map((l) =>
+    `${number(l.ns)} ns for ${l.threads} thread${l.threads === 1 ? "" : "s"}`);
+  return section("Ranks",
+    "Ranks that share each layer, in one process, against one rank with as many threads, by " +
+    `turns. A barrier takes ${cost.join(", ")}.`,
+    ["what", "ranks", "threads", "ratio", "aim", "reached"], rows);
 }
 
 function steps({steps: all}) {
-  return "### A step of Ember besides arithmetic\n\nThrough scheduler, engine and request actors, " +
-    "every piece sealed; rest is a step's time without its operations.\n\n" +
-    table(["streams", "step", "of it arithmetic", "rest (p90)", "aim", "reached"],
-          all.map((l) => [l.streams, `${number(l.step_us)} µs`, `${number(l.arithmetic_us)} µs`,
-                          `${number(l.rest_us)} (${number(l.rest_us_p90)}) µs`,
-                          l.streams === 1 ? "30 µs" : "", yes(l.reached)]));
+  return section("A step of Ember besides arithmetic",
+    "Through scheduler, engine and request actors, every piece sealed; rest is a step's time " +
+    "without its operations.",
+    ["streams", "step", "of it arithmetic", "rest (p90)", "aim", "reached"],
+    all.map((l) => [
+      l.streams, `${number(l.step_us)} µs`, `${number(l.arithmetic_us)} µs`,
+      `${number(l.rest_us)} (${number(l.rest_us_p90)}) µs`, l.streams === 1 ? "30 µs" : "",
+      yes(l.reached)]));
+}
+
+function servingRow(all, clients) {
+  const [a, b] = ["lethe", "llama.cpp"].map((who) =>
+    all.find((l) => l.who === who && l.clients === clients));
+  const both = (name) => `${number(a?.[name])} / ${number(b?.[name])}`;
+  return [clients, number(a?.tokens_per_second), number(b?.tokens_per_second),
+          ratio(a?.tokens_per_second, b?.tokens_per_second), both("ttft_p50_ms"),
+          both("ttft_p95_ms"), both("gap_p50_ms"), both("gap_p95_ms"), yes(serves(a, b))];
 }
 
 function serving({serving: all}) {
-  const rows = [...new Set(all.map((l) => l.clients))].map((clients) => {
-    const of = (who) => all.find((l) => l.who === who && l.clients === clients);
-    const [a, b] = [of("lethe"), of("llama.cpp")];
-    const both = (name, p) => `${number(a?.[name + p])} / ${number(b?.[name + p])}`;
-    const reached = a && b ? a.tokens_per_second >= 2 * b.tokens_per_second &&
-      a.ttft_p95_ms <= b.ttft_p95_ms && a.gap_p95_ms <= b.gap_p95_ms : undefined;
-    return [clients, number(a?.tokens_per_second), number(b?.tokens_per_second),
-            ratio(a?.tokens_per_second, b?.tokens_per_second), both("ttft_", "p50_ms"),
-            both("ttft_", "p95_ms"), both("gap_", "p50_ms"), both("gap_", "p95_ms"),
-            yes(reached)];
-  });
-  return "### Serving\n\nThrough the API, streamed. Throughput of all clients in tokens a second; " +
-    "times are Lethe's and llama.cpp's, in milliseconds. The aim is twice the throughput at no " +
-    "worse p95.\n\n" +
-    table(["clients", "Lethe", "llama.cpp", "ratio", "first token, p50", "p95",
-           "between tokens, p50", "p95", "reached"], rows,
-          "\n" + plot("serving", "Throughput through the API"));
+  return section("Serving",
+    "Through the API, streamed. Throughput of all clients in tokens a second; times are Lethe's " +
+    "/ llama.cpp's, in milliseconds. The aim is twice the throughput at no worse p95.",
+    ["clients", "Lethe", "llama.cpp", "ratio", "first token, p50", "p95", "between tokens, p50",
+     "p95", "reached"],
+    [...new Set(all.map((l) => l.clients))].map((clients) => servingRow(all, clients)),
+    plot("serving", "Throughput through the API"));
 }
 
-const startAims = {"1b": 1.5, embedded: 1};
-
-function rest({starts, accuracy, tokenizing, sampling}) {
-  return ["### Start\n\nFrom the start of the process to its first token, the file in the page " +
-    "cache.\n\n" +
-    table(["what", "seconds", "aim", "reached"], starts.map((l) => {
+function start({starts}) {
+  return section("Start",
+    "From the start of the process to its first token, the file in the page cache.",
+    ["what", "seconds", "aim", "reached"],
+    starts.map((l) => {
       const most = startAims[l.which];
       return [l.which, number(l.seconds), aim(most), yes(most && l.seconds <= most)];
-    })),
-  "### Accuracy\n\nAgainst f32: mean KL divergence, and how often the likeliest token is the " +
-    "same.\n\n" +
-    table(["model", "weights", "positions", "KL, nats", "same top token", "aim", "reached"],
-          accuracy.map((l) => [l.model, l.type, l.positions, l.kl.toPrecision(2),
-                               `${(l.top1 * 100).toFixed(2)} %`, l.type === "q8_0" ? "99.5 %" : "",
-                               l.type === "q8_0" ? yes(l.top1 >= 0.995) : ""])),
-  "### Tokenizing and sampling\n\n" +
-    table(["what", "measured", "aim", "reached"], [
-      ...tokenizing.map((l) => ["tokenizing", `${number(l.mb_per_second)} MB/s`, "20 MB/s",
-                                yes(l.mb_per_second >= 20)]),
-      ...sampling.map((l) => [`sampling${l.streams ? ` of ${l.streams}` : ""}`,
-                              `${(l.share_of_step * 100).toFixed(2)} % of a step`, "2 %",
-                              yes(l.share_of_step <= 0.02)])])];
+    }));
 }
 
-/** All figures that have an aim and miss it, in words. */
+function accuracy({accuracy: all}) {
+  return section("Accuracy",
+    "Against f32: mean KL divergence, and how often the likeliest token is the same.",
+    ["model", "weights", "positions", "KL, nats", "same top token", "aim", "reached"],
+    all.map((l) => {
+      const judged = l.type === "q8_0";
+      return [l.model, l.type, l.positions, l.kl.toPrecision(2), `${(l.top1 * 100).toFixed(2)} %`,
+              judged ? "99.5 %" : "", judged ? yes(l.top1 >= 0.995) : ""];
+    }));
+}
+
+function textAndDraws({tokenizing, sampling}) {
+  return section("Tokenizing and sampling", "Of a batch with all features, at a vocabulary of " +
+    "128,256, beside a step of the 1B model.",
+    ["what", "measured", "aim", "reached"],
+    [...tokenizing.map((l) => ["tokenizing", `${number(l.mb_per_second)} MB/s`, "20 MB/s",
+                               yes(l.mb_per_second >= 20)]),
+     ...sampling.map((l) => [`sampling${l.streams ? `, ${l.streams} streams` : ""}`,
+                             `${(l.share_of_step * 100).toFixed(2)} % of a step`, "2 %",
+                             yes(l.share_of_step <= 0.02)])]);
+}
+
+/** All that have an aim and miss it, in words. */
 function falls(lines) {
   const all = [["decode of ", decodeFigures(lines)], ["prompt, ", prefillFigures(lines)],
                ["streams, ", streamFigures(lines)], ["attention, ", attentionFigures(lines)],
@@ -175,19 +188,36 @@ function falls(lines) {
   const short = all.filter((f) => !f.noisy && f.reached === false)
     .map((f) => `- ${f.label}: ${f.share.toFixed(2)} of ${f.aim}`);
   const noisy = all.filter((f) => f.noisy).map((f) => `- ${f.label}: noisy, nothing is claimed`);
-  const others = otherFigures(lines);
-  for (const l of others.ranks.filter((r) => !r.reached))
-    short.push(`- tensor 2 against 2 threads: ${l.decode_ratio.toFixed(2)} in decode, ` +
-               `${l.prefill_ratio.toFixed(2)} in a prompt, of 1.0`);
-  for (const l of others.steps.filter((s) => s.reached === false))
-    short.push(`- a step of Ember: ${number(l.rest_us)} µs besides arithmetic, of 30`);
-  return "### What falls short of its aim\n\n" + ([...short, ...noisy].join("\n") || "Nothing.");
+  const items = [...short, ...otherFalls(otherFigures(lines)), ...noisy];
+  return `### What falls short of its aim\n\n${items.join("\n") || "Nothing."}`;
+}
+
+function otherFalls(f) {
+  const clients = [...new Set(f.serving.map((l) => l.clients))];
+  return [
+    ...f.ranks.filter((r) => !r.reached).map((l) =>
+      `- ranks against threads: ${l.decode_ratio.toFixed(2)} in decode, ` +
+      `${l.prefill_ratio.toFixed(2)} in a prompt, of 1.0`),
+    ...f.steps.filter((s) => s.reached === false).map((l) =>
+      `- a step of Ember: ${number(l.rest_us)} µs besides arithmetic, of 30`),
+    ...clients.map((n) => servingRow(f.serving, n)).filter((row) => row.at(-1) === "**no**").map(
+      (row) => `- serving ${row[0]} clients: ${row[3]} of llama.cpp's throughput; p95 of the ` +
+               `first token ${row[5]} ms, between tokens ${row[7]} ms`),
+    ...f.starts.filter((l) => l.seconds > startAims[l.which]).map((l) =>
+      `- start of ${l.which}: ${number(l.seconds)} s of ${startAims[l.which]}`),
+    ...f.accuracy.filter((l) => l.type === "q8_0" && l.top1 < 0.995).map((l) =>
+      `- same top token of ${l.model} in q8_0: ${(l.top1 * 100).toFixed(2)} % of 99.5 %`),
+    ...f.tokenizing.filter((l) => l.mb_per_second < 20).map((l) =>
+      `- tokenizing: ${number(l.mb_per_second)} of 20 MB/s`),
+    ...f.sampling.filter((l) => l.share_of_step > 0.02).map((l) =>
+      `- sampling: ${(l.share_of_step * 100).toFixed(2)} % of a step, of 2 %`),
+  ];
 }
 
 /** Everything between the markers. */
 export function measuredPart(lines) {
-  const others = otherFigures(lines);
+  const f = otherFigures(lines);
   return [context(lines[0]), probes(lines), falls(lines), decode(lines), prefill(lines),
-          streams(lines), attention(lines), small(lines), ranks(others), steps(others),
-          serving(others), ...rest(others)].join("\n\n");
+          streams(lines), attention(lines), small(lines), ranks(f), steps(f), serving(f), start(f),
+          accuracy(f), textAndDraws(f)].join("\n\n");
 }

@@ -1,0 +1,193 @@
+// bench/report --render: limits and shares worked out by hand, documents, pictures, wrong input.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { begin, checkWhole, end, spliced } from '../../bench/reporting/document.mjs';
+import {
+  attentionFigures, decodeFigures, otherFigures, prefillFigures, smallFigures, streamFigures,
+} from '../../bench/reporting/figures.mjs';
+import { plan } from '../../bench/reporting/plan.mjs';
+import { plots } from '../../bench/reporting/plots.mjs';
+import { limitsAt, readResults } from '../../bench/reporting/results.mjs';
+import { measuredPart } from '../../bench/reporting/tables.mjs';
+
+const file = new URL('results.jsonl', import.meta.url).pathname;
+const text = readFileSync(file, 'utf8'), rows = text.trim().split('\n');
+const lines = readResults(text, 'results.jsonl');
+const folder = mkdtempSync(join(tmpdir(), 'lethe-report-'));
+after(() => rmSync(folder, { recursive: true }));
+const near = (a, b) => assert.ok(Math.abs(a - b) < 1e-9 * Math.abs(b), `${a} is not ${b}`);
+const labelled = (figures, label) => figures.find((f) => f.label === label);
+/** The same results with one line replaced. */
+const changed = (find, change) => rows.map((row) => {
+  const line = JSON.parse(row);
+  return find(line) ? change(line) : row;
+}).join('\n');
+
+test('one stream is measured by the bytes of its weights', () => {
+  const f = labelled(decodeFigures(lines), '1b q8_0');
+  near(f.limit, 20); // 1 GB a token, 20 GB/s
+  near(f.share, 17.5 / 20);
+  near(f.peerShare, 0.5);
+  assert.equal(f.reached, true);
+  assert.equal(f.judged.agree, 15);
+  assert.equal(labelled(decodeFigures(lines), '1b q4_0').reached, false);
+});
+
+test('the limit is the better of the probes right before and right after', () => {
+  const q4 = lines.find((l) => l.group === 'decode' && l.type === 'q4_0');
+  const limits = limitsAt(lines, q4);
+  near(limits.read_gb_per_s.best, 20); // 19 before, 20 after
+  near(limits.int8_gop_per_s.best, 1100);
+  near(limits.read_gb_per_s.apart, 20 / 19);
+});
+
+test('a limit that moved carries no claim', () => {
+  const f = labelled(decodeFigures(lines), '1b bf16'); // 20 GB/s before, 10 after
+  assert.equal(f.noisy, true);
+  assert.match(measuredPart(lines), /\| 1b bf16 .* noisy: the limit moved by 2.0x \|/);
+  assert.match(measuredPart(lines), /decode of 1b bf16: noisy, nothing is claimed/);
+  assert.doesNotMatch(measuredPart(lines), /decode of 1b bf16: 0/);
+});
+
+test('a prompt is measured by the peak its products run on', () => {
+  const f = labelled(prefillFigures(lines), '1b q8_0, 500');
+  near(f.share, 1.08 / 2); // 1.08e12 operations, 1e12 a second, 2 s
+  near(f.withAttention, (1.08 + 0.12) / 2); // 3e10 more at 2.5e11 a second
+  near(f.limit, 500 / 1.08);
+  near(f.peerShare, 40 / (500 / 1.08));
+  assert.equal(f.reached, true);
+  near(labelled(prefillFigures(lines), '1b bf16, 500').share, 4 / 6.25); // at the FMA peak
+  assert.equal(labelled(prefillFigures(lines), '1b q8_0, 4000').reached, false);
+});
+
+test('streams together meet the lower of two limits', () => {
+  const [one, many] = ['1b q8_0, 1', '1b q4_0, 32'].map((l) => labelled(streamFigures(lines), l));
+  near(one.limit, 20 / (1.3 + 0.02)); // weights and the stream's own keys and values
+  assert.equal(one.by, 'reading');
+  assert.equal(one.aim, 0.6);
+  near(many.byReading, 32 * 20 / (0.76 + 0.64));
+  near(many.limit, 1000 / 2.47); // products: 2.47e9 operations a token
+  assert.equal(many.by, 'products');
+  assert.equal(many.aim, 0.5);
+  near(many.peer, 32 * 1.2);
+});
+
+test('attention is measured by reading or by arithmetic', () => {
+  const figures = attentionFigures(lines);
+  near(labelled(figures, 'decode, 4096 keys, f32').share, 0.75);
+  near(labelled(figures, 'prompt of 4096, f32').share, 120 / 250);
+});
+
+test('a small model is compared by the medians of turns', () => {
+  near(smallFigures(lines)[0].share, 100 / 70);
+});
+
+test('what has no limit is judged by its aim', () => {
+  const f = otherFigures(lines);
+  assert.equal(f.ranks[0].reached, false);
+  assert.deepEqual(f.steps.map((s) => s.reached), [true, undefined]);
+  const part = measuredPart(lines);
+  assert.match(part, /\| 1 \| 10\.0 \| 8\.00 \| 1\.25 \|.*\| \*\*no\*\* \|/);
+  assert.match(part, /\| 8 \| 40\.0 \| 10\.0 \| 4\.00 \|.*\| yes \|/);
+  assert.match(part, /### Start\n\nNot measured\./);
+});
+
+test('every figure that misses its aim is said to', () => {
+  const part = measuredPart(lines);
+  const falls = part.slice(part.indexOf('### What falls'), part.indexOf('### Decode'));
+  for (const what of ['decode of 1b q4_0: 0.50 of 0.8', 'prompt, 1b q8_0, 4000: 0.40 of 0.5',
+    'streams, 1b q4_0, 2: 0.56 of 0.6', 'attention, decode, 4096 keys, int8: 0.30 of 0.7',
+    'ranks against threads', 'serving 1 clients'])
+    assert.ok(falls.includes(what), what);
+  assert.ok(!falls.includes('1b q8_0:'));
+});
+
+test('pictures show every figure and can be read on both grounds', () => {
+  const drawn = plots(lines);
+  assert.deepEqual(Object.keys(drawn), ['decode', 'prefill', 'streams', 'attention', 'serving']);
+  for (const [name, svg] of Object.entries(drawn)) {
+    assert.doesNotMatch(svg, /NaN|undefined|Infinity/, name);
+    assert.match(svg, /prefers-color-scheme: dark/);
+    assert.match(svg, /class="ground"/);
+  }
+  for (const { label } of decodeFigures(lines)) assert.ok(drawn.decode.includes(`>${label}<`), label);
+  assert.equal(drawn.streams.match(/<circle [^>]*class="ours/g).length, 13); // and the legend's
+  assert.equal(drawn.decode.match(/class="ours noisy"/g).length, 2); // and the legend's
+});
+
+test('a name of the outside is escaped in a picture', () => {
+  const other = readResults(changed((l) => l.type === 'q8_0' && l.group === 'decode',
+    (l) => JSON.stringify({ ...l, type: '<q8>' })), 'r');
+  assert.match(plots(other).decode, />1b &#60;q8&#62;</);
+});
+
+test('text around the measured part stays', () => {
+  const before = `# A\n\nmine\n\n${begin}\nold\n${end}\n\nmine, too\n`;
+  const once = spliced(before, 'new', 'page');
+  assert.equal(once, `# A\n\nmine\n\n${begin}\n\nnew\n\n${end}\n\nmine, too\n`);
+  assert.equal(spliced(once, 'new', 'page'), once);
+  assert.throws(() => spliced('# A\n', 'new', 'page'), /page: has 0 times "<!-- measured: begins/);
+  assert.throws(() => spliced(`${before}${end}`, 'new', 'page'), /page: has 2 times/);
+  assert.throws(() => spliced(`${end}${begin}`, 'new', 'page'), /ends before it begins/);
+});
+
+test('wrong results are refused with their line', () => {
+  const refused = (wrong, why) => assert.throws(() => readResults(wrong, 'r.jsonl'), why);
+  refused(`${rows[0]}\n${rows[1]}\nthis is nothing\n`, /r\.jsonl:3: is no line of JSON: this is/);
+  refused(`${rows[0]}\n[1]\n`, /r\.jsonl:2: is no object/);
+  refused(rows.slice(1).join('\n'), /r\.jsonl:1: the first line must say where and when/);
+  refused('', /r\.jsonl:1: the first line/);
+  const at = rows.findIndex((r) => r.includes('"decode"')) + 1;
+  const decode = (l) => l.what === 'decode';
+  refused(changed(decode, ({ tokens_per_second: _, ...l }) => JSON.stringify(l)),
+    new RegExp(`r\\.jsonl:${at}: "decode" has no number "tokens_per_second"`));
+  refused(changed(decode, ({ weight_bytes: _, ...l }) => JSON.stringify(l)),
+    new RegExp(`r\\.jsonl:${at}: "decode" has no number "weight_bytes"`));
+  refused(changed(decode, ({ group: _, ...l }) => JSON.stringify(l)),
+    new RegExp(`r\\.jsonl:${at}: "decode" has no string "group"`));
+  const unprobed = readResults(rows.filter((r) => !r.includes('"probe"')).join('\n'), 'r');
+  assert.throws(() => measuredPart(unprobed), /no probe before this line/);
+});
+
+test('a document is only made of a whole run', () => {
+  checkWhole(lines, 'r');
+  assert.throws(() => checkWhole(lines.filter((l) => l.group !== 'streams'), 'r'),
+    /r: has no line of group streams;/);
+  assert.throws(() => checkWhole([{ ...lines[0], quick: true }, ...lines.slice(1)], 'r'), /quick/);
+});
+
+test('every group that a document needs is in the plan, with a file for its model', () => {
+  const units = plan({ root: '/nowhere', threads: 2, quick: false });
+  for (const group of ['decode', 'prefill', 'streams', 'attention', 'small', 'ranks', 'step'])
+    assert.ok(units.some((u) => u.group === group), group);
+  const types = units.filter((u) => u.group === 'decode').map((u) => u.tags.type);
+  assert.deepEqual(types, ['q8_0', 'bf16', 'q4_0', 'q4_k_m', 'f32']);
+});
+
+const program = new URL('../../bench/report', import.meta.url).pathname;
+const report = (...args) => spawnSync(program, args, { encoding: 'utf8' });
+
+test('the program renders, and says what is wrong with its arguments', () => {
+  const made = report('--render', file, '--to', folder);
+  assert.equal(made.status, 0, made.stderr);
+  assert.ok(readFileSync(join(folder, 'performance.md'), 'utf8').includes('### Prompts'));
+  for (const name of Object.keys(plots(lines)))
+    assert.equal(readFileSync(join(folder, 'performance', `${name}.svg`), 'utf8'), plots(lines)[name]);
+  const bad = join(folder, 'bad.jsonl');
+  writeFileSync(bad, `${rows[0]}\n{"what":\n`);
+  for (const [args, why] of [
+    [['--render', bad, '--to', folder], /^report: .*bad\.jsonl:2: is no line of JSON/],
+    [['--render', join(folder, 'none.jsonl')], /^report: ENOENT.*none\.jsonl/],
+    [['--only', 'everything'], /^report: --only everything: is no group; one of decode, prefill/],
+    [['--threads', '0'], /^report: --threads 0: a whole number from 1 to 256/],
+    [['--fast'], /^report: Unknown option '--fast'/]]) {
+    const ended = report(...args);
+    assert.equal(ended.status, 1, args.join(' '));
+    assert.match(ended.stderr, why);
+  }
+  assert.match(report('--help').stdout, /--render FILE/);
+});
