@@ -128,7 +128,36 @@ export function otherFigures(lines) {
     barriers: every("barrier"),
     steps: every("step").map((l) =>
       ({...l, reached: l.streams === 1 ? l.rest_us <= 30 : undefined})),
-    serving: every("serving"), starts: every("start"), accuracy: every("accuracy"),
-    tokenizing: every("tokenizing"), sampling: every("sampling"),
+    serving: every("serving"), starts: startsOf(every("start")),
+    accuracy: every("accuracy").map((l) =>
+      ({...l, reached: l.type === "q8_0" ? l.top1 >= 0.995 : undefined})),
+    evaluation: evaluations(every("evaluation")),
+    tokenizing: tokenizers(every("tokenizing")), sampling: every("sampling"),
   };
+}
+
+const startsOf = (lines) => lines.map((l) => {
+  const aim = l.aim ?? (l.which.startsWith("embedded") ? 1 : 1.5);
+  return {...l, aim, reached: l.seconds <= aim};
+});
+
+/** Answers of Ember's evaluation; q8_0 may lose half a percentage point to f32. */
+function evaluations(lines) {
+  const f32 = lines.find((l) => l.type === "f32");
+  return lines.map((l) => {
+    const lost = f32 && f32.score / f32.of - l.score / l.of;
+    return {...l, lost, reached: f32 && l.type === "q8_0" ? lost <= 0.005 : undefined};
+  });
+}
+
+/** With the most threads: of each tokenizer its speed by kind of text, and the least of them. */
+function tokenizers(lines) {
+  const threads = Math.max(0, ...lines.map((l) => l.threads));
+  const all = lines.filter((l) => l.threads === threads);
+  return [...new Set(all.map((l) => l.tokenizer))].map((name) => {
+    const own = all.filter((l) => l.tokenizer === name);
+    const slowest = own.reduce((a, b) => (a.mb_per_second <= b.mb_per_second ? a : b));
+    return {name, threads, slowest, reached: slowest.mb_per_second >= 20,
+            speeds: Object.fromEntries(own.map((l) => [l.text, l.mb_per_second]))};
+  });
 }

@@ -23,8 +23,8 @@ export function contextLine(root, threads, quick) {
 }
 
 /** Runs one program to its end; its lines, parsed. Throws what is to be said if it fails. */
-async function run(argv) {
-  const child = spawn(argv[0], argv.slice(1), {stdio: ["ignore", "pipe", "pipe"]});
+async function run(argv, root) {
+  const child = spawn(argv[0], argv.slice(1), {cwd: root, stdio: ["ignore", "pipe", "pipe"]});
   let said = "";
   child.stderr.on("data", (text) => { said = (said + text).slice(-4000); });
   const ended = new Promise((done, failed) => {
@@ -66,7 +66,7 @@ export class Measuring {
 
   async #probe() {
     const probe = join(this.root, "build/release/bench/probe");
-    for (const line of await run([probe, String(this.threads)])) this.#note(line);
+    for (const line of await run([probe, String(this.threads)], this.root)) this.#note(line);
   }
 
   async #model(model, type, file) {
@@ -74,14 +74,14 @@ export class Measuring {
     this.#tell(`writing ${file}`);
     mkdirSync(dirname(file), {recursive: true});
     await run([join(this.root, "build/release/bench/make_model"), file, "--shape", model,
-               "--type", type]);
+               "--type", type], this.root);
   }
 
   async #unit(unit) {
     const lines = [];
     for (const {argv, tags} of unit.commands) {
       const command = typeof argv === "function" ? argv(lines) : argv;
-      for (const line of await run(command)) {
+      for (const line of await run(command, this.root)) {
         const whole = {group: unit.group, ...unit.tags, ...tags, ...line};
         if (whole.what === "compare" && !(whole.worst_gap <= gapMost))
           throw new Error(`${unit.name}: llama.cpp's tokens are up to ${whole.worst_gap} nats ` +

@@ -12,10 +12,14 @@ const shapes = {decode: [["1b", "q8_0"], ["1b", "bf16"], ["1b", "q4_0"], ["1b", 
 
 /** Programs of groups that a report is whole without, where there are such. */
 const others = {serving: ["bench/serving", "--seconds", "25", "--turns", "1"],
-                start: ["bench/start"],
+                start: ["bench/start", "--runs", "5"],
                 accuracy: ["build/release/bench/accuracy_bench"],
-                tokenizing: ["build/release/bench/tokenizing_bench"],
+                tokenizing: ["build/release/bench/tokenize_bench"],
                 sampling: ["build/release/bench/sampling_bench"]};
+/** Published test data, for those that can do with it. */
+const published = (root) => process.env.LETHE_VECTORS ?? join(root, "../shared/vectors");
+const withData = {accuracy: (data) => ["--vectors", data],
+                  tokenizing: (data) => [join(data, "tokenizers")]};
 
 export function plan({root, threads, quick}) {
   const bin = join(root, "build/release/bench"), t = ["--threads", String(threads)];
@@ -58,12 +62,14 @@ export function plan({root, threads, quick}) {
     {argv: [join(bin, "step_bench"), join(root, "models/ember"),
             ...quick ? ["--tokens", "64"] : []], tags: {}}]};
   return [...decode, ...prefill, ...streams, attention, ...small, ranks, step,
-          ...others_there(root)];
+          ...othersHere(root)];
 }
 
-function others_there(root) {
+function othersHere(root) {
+  const data = published(root), there = existsSync(data);
   return Object.entries(others).filter(([, [program]]) => existsSync(join(root, program)))
     .map(([group, [program, ...more]]) =>
-      ({group, name: group, needs: [], tags: {}, may_fail: true,
-        commands: [{argv: [join(root, program), ...more], tags: {}}]}));
+      ({group, name: group, needs: [], tags: {}, may_fail: true, commands: [{
+        argv: [join(root, program), ...more, ...there ? withData[group]?.(data) ?? [] : []],
+        tags: {}}]}));
 }

@@ -23,7 +23,8 @@ const fields = {
             ttft_p95_ms: "number", gap_p50_ms: "number", gap_p95_ms: "number"},
   start: {which: "string", seconds: "number"},
   accuracy: {model: "string", type: "string", kl: "number", top1: "number", positions: "number"},
-  tokenizing: {mb_per_second: "number"},
+  evaluation: {type: "string", score: "number", of: "number"},
+  tokenizing: {tokenizer: "string", text: "string", threads: "number", mb_per_second: "number"},
   sampling: {share_of_step: "number"},
 };
 /** And what limits are computed from, which only our own lines say. */

@@ -14,7 +14,7 @@ const style = `
   .limit {stroke: #59636e; fill: none; stroke-width: 2}
   .aim {stroke: #1a7f37; fill: none; stroke-width: 2; stroke-dasharray: 6 2}
   .halo {stroke: #ffffff; stroke-width: 4}
-  .line {fill: none; stroke-width: 2.5}
+  path.line {fill: none; stroke-width: 2.5}  /* also in the dark: more than .ours says */
   .dashed {stroke-dasharray: 2 4}
   .noisy {fill-opacity: 0.25}
   @media (prefers-color-scheme: dark) {

@@ -93,7 +93,18 @@ test('what has no limit is judged by its aim', () => {
   const part = measuredPart(lines);
   assert.match(part, /\| 1 \| 10\.0 \| 8\.00 \| 1\.25 \|.*\| \*\*no\*\* \|/);
   assert.match(part, /\| 8 \| 40\.0 \| 10\.0 \| 4\.00 \|.*\| yes \|/);
+  assert.match(part, /\| 1b q8_0 \| 1\.20 \| 1\.5 \| yes \|/);
+  assert.match(part, /\| embedded cluster \| 1\.10 \| 1 \| \*\*no\*\* \|/);
+  assert.match(part, /\| ember \| q8_0 \| 4000 \| 0\.000015 \| 99\.62 % \| 99\.5 % \| yes \|/);
+  assert.match(part, /\| q8_0 \| 897 \| 1000 \| 89\.70 % \| 0\.30 \| 0\.5 \| yes \|/);
+  assert.match(part, /\| llama-spm \| 12\.0 \| 22\.0 \| \*\*no\*\* \|/); // with two threads
+  assert.match(part, /\| 16 streams \| 1\.30 % \| 2 % \| yes \|/);
+});
+
+test('a group that was not measured is said to be missing', () => {
+  const part = measuredPart(lines.filter((l) => l.group !== 'start' && l.group !== 'tokenizing'));
   assert.match(part, /### Start\n\nNot measured\./);
+  assert.match(part, /### Tokenizing\n\nNot measured\./);
 });
 
 test('every figure that misses its aim is said to', () => {
@@ -101,7 +112,8 @@ test('every figure that misses its aim is said to', () => {
   const falls = part.slice(part.indexOf('### What falls'), part.indexOf('### Decode'));
   for (const what of ['decode of 1b q4_0: 0.50 of 0.8', 'prompt, 1b q8_0, 4000: 0.40 of 0.5',
     'streams, 1b q4_0, 2: 0.56 of 0.6', 'attention, decode, 4096 keys, int8: 0.30 of 0.7',
-    'ranks against threads', 'serving 1 clients'])
+    'ranks against threads', 'serving, 1 clients', 'start, embedded cluster: 1.10 s of 1',
+    'same top token, outliers in q8_0: 97.00 %', 'tokenizing, llama-spm: 12.0 MB/s of prose'])
     assert.ok(falls.includes(what), what);
   assert.ok(!falls.includes('1b q8_0:'));
 });
