@@ -123,6 +123,17 @@ void print_decode(const bench& b, std::span<const logged_step> steps, uint32_t s
       attention_ops(shape, keys / count, shape.layers), ids);
 }
 
+/// Whether that many steps with `left` streams were seen before one of them ended.
+bool seen_long_enough(const step_log& log, const requests& running, uint32_t left, uint32_t steps) {
+  while (log.of_size(left) < steps) {
+    for (uint32_t i = 0; i < left; ++i)
+      if (running[i]->gone()) return false;
+    // Rarely enough that it takes nothing from the ranks.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
 /// Begins as many streams as the first level has; when a level has been seen for long enough,
 /// streams are cancelled until the next one's are left. A prompt is computed once for all levels.
 bool decode(bench& b) {
@@ -137,7 +148,8 @@ bool decode(bench& b) {
   for (auto& r : running) check(bool(b.e.submit(*r)));
   std::vector<std::vector<uint32_t>> ids(levels[0]);
   for (size_t l = 0; l < levels.size(); ++l) {
-    b.log.wait_for(levels[l], steps);
+    if (!seen_long_enough(b.log, running, levels[l], steps))
+      return fmt::print(stderr, "a stream of {} ended early\n", levels[l]), false;
     uint32_t left = l + 1 < levels.size() ? levels[l + 1] : 0;
     for (uint32_t i = left; i < levels[l]; ++i) b.e.cancel(*running[i]);
     for (uint32_t i = left; i < levels[l]; ++i) {

@@ -209,7 +209,7 @@ inline ints products(ints sum, ints a, ints b, ints) {
 constexpr const char* int8_by = "vpdpbusd";
 constexpr bool computes_alike = false;
 inline ints products(ints sum, ints a, ints b, ints) {
-  asm("{vex} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
   return sum;
 }
 #elif defined(__AVX512BW__)

@@ -32,17 +32,11 @@ class step_log final : public step_watcher {
     steps.push_back(s);
     bool decodes = s.entries == s.tokens && s.tokens < sizes;
     if (decodes) of_size_[s.tokens].fetch_add(1, std::memory_order_release);
-    any_.fetch_add(1, std::memory_order_release);
-    any_.notify_all();
   }
 
-  /// Until `count` steps have decoded that many streams and nothing else.
-  void wait_for(uint32_t streams, uint32_t count) const {
-    for (;;) {
-      uint32_t seen = any_.load(std::memory_order_acquire);
-      if (of_size_[streams].load(std::memory_order_acquire) >= count) return;
-      any_.wait(seen, std::memory_order_acquire);
-    }
+  /// How many steps have decoded that many streams and nothing else.
+  uint32_t of_size(uint32_t streams) const {
+    return of_size_[streams].load(std::memory_order_acquire);
   }
   void clear() {
     steps.clear();
@@ -55,7 +49,6 @@ class step_log final : public step_watcher {
  private:
   uint64_t before_ = 0;
   std::atomic<uint32_t> of_size_[sizes] = {};
-  std::atomic<uint32_t> any_ = 0;
 };
 
 }  // namespace lethe::bench
