@@ -36,7 +36,8 @@ function probes(lines) {
   return `${lines.filter((l) => l.what === "probe").length} probes in this run: reading ` +
     `${span("read_gb_per_s")} GB/s, FMA ${span("fma_gflop_per_s")} GFLOP/s, int8 ` +
     `${span("int8_gop_per_s")} GOP/s. A limit is the better of the probes right before and ` +
-    `after; where those differ by more than ${noisyFrom}x the figure is noisy, and nothing is claimed.`;
+    `after; where those differ by more than ${noisyFrom}x the figure is noisy, and nothing is ` +
+    "claimed.";
 }
 
 function decode(lines) {
@@ -58,7 +59,8 @@ function prefill(lines) {
   return section("Prompts",
     "Tokens a second; the share is of the peak that the weights' products run on. \"With " +
     "attention\" counts attention's float operations at the FMA peak, too; the last column is " +
-    "attention's part of the time.",
+    "attention's part of the time. Long prompts of the large model would take llama.cpp minutes " +
+    "and are left out.",
     ["weights, tokens", "Lethe", "llama.cpp", "ratio", "limit", "peak", "share", "aim", "reached",
      "with attention", "attention"],
     prefillFigures(lines).map((f) => [
@@ -217,7 +219,8 @@ function otherFalls(f) {
     ...f.evaluation.filter((l) => l.reached === false).map((l) =>
       `- answers of Ember in ${l.type}: ${(l.lost * 100).toFixed(2)} points lost, of 0.5`),
     ...f.tokenizing.filter((l) => !l.reached).map((l) =>
-      `- tokenizing, ${l.name}: ${number(l.slowest.mb_per_second)} MB/s of ${l.slowest.text}, of 20`),
+      `- tokenizing, ${l.name}: ${number(l.slowest.mb_per_second)} MB/s of ${l.slowest.text}, ` +
+      "of 20"),
     ...f.sampling.filter((l) => l.share_of_step > 0.02).map((l) =>
       `- sampling: ${percent(l.share_of_step)} of a step, of 2 %`),
   ];

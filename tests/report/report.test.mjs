@@ -126,7 +126,8 @@ test('pictures show every figure and can be read on both grounds', () => {
     assert.match(svg, /prefers-color-scheme: dark/);
     assert.match(svg, /class="ground"/);
   }
-  for (const { label } of decodeFigures(lines)) assert.ok(drawn.decode.includes(`>${label}<`), label);
+  for (const { label } of decodeFigures(lines))
+    assert.ok(drawn.decode.includes(`>${label}<`), label);
   assert.equal(drawn.streams.match(/<circle [^>]*class="ours/g).length, 13); // and the legend's
   assert.equal(drawn.decode.match(/class="ours noisy"/g).length, 2); // and the legend's
 });
@@ -187,8 +188,8 @@ test('the program renders, and says what is wrong with its arguments', () => {
   const made = report('--render', file, '--to', folder);
   assert.equal(made.status, 0, made.stderr);
   assert.ok(readFileSync(join(folder, 'performance.md'), 'utf8').includes('### Prompts'));
-  for (const name of Object.keys(plots(lines)))
-    assert.equal(readFileSync(join(folder, 'performance', `${name}.svg`), 'utf8'), plots(lines)[name]);
+  for (const [name, svg] of Object.entries(plots(lines)))
+    assert.equal(readFileSync(join(folder, 'performance', `${name}.svg`), 'utf8'), svg);
   const bad = join(folder, 'bad.jsonl');
   writeFileSync(bad, `${rows[0]}\n{"what":\n`);
   for (const [args, why] of [
