@@ -35,8 +35,8 @@ export function plan({root, threads, quick}) {
     ({group, name: `${group}: ${model} ${type}`, needs: [[model, type, file(model, type)]],
       commands: commands(file(model, type)), tags: {model, type}});
 
-  // Prompts of a model that is bound by FMA and large take the peer minutes; 512 are enough there.
-  const peerPrompts = (model) => (model === "110m" ? count("512,4096", 512) : count(512, 64));
+  // 4,096 tokens of a large model take the peer minutes.
+  const peerPrompts = (model) => (model === "110m" ? count("512,4096", 64) : count(512, 64));
   const decode = shapes.decode.map((m) => unit("decode", m, (path) => [
     ours(path, "--streams", "1", "--tokens", count(64, 4)),
     peer(path, "--streams", "1", "--tokens", count(32, 16)), judge(path)]));

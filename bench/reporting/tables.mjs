@@ -25,6 +25,7 @@ function context(c) {
   return `${c.cpu}, ${c.cores} cores, ${c.threads} threads, Linux ${c.kernel}; ${c.date}, commit ` +
     `${c.commit}${c.changed ? " with changes that are not committed" : ""}; load at the start ` +
     `${c.load.toFixed(1)}; llama.cpp is ${c.peer}.` +
+    (c.load >= c.cores / 2 ? " **The machine was busy with other things.**" : "") +
     (c.quick ? " **A quick run with few tokens: for trying, not for reading.**" : "");
 }
 

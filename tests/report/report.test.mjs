@@ -138,6 +138,13 @@ test('a name of the outside is escaped in a picture', () => {
   assert.match(plots(other).decode, />1b &#60;q8&#62;</);
 });
 
+test('a busy machine and a quick run are said to be such', () => {
+  const part = (more) => measuredPart([{ ...lines[0], ...more }, ...lines.slice(1)]);
+  assert.doesNotMatch(part({}), /busy|quick/);
+  assert.match(part({ load: 1.2 }), /load at the start 1\.2; .*busy with other things/);
+  assert.match(part({ quick: true }), /A quick run with few tokens/);
+});
+
 test('text around the measured part stays', () => {
   const before = `# A\n\nmine\n\n${begin}\nold\n${end}\n\nmine, too\n`;
   const once = spliced(before, 'new', 'page');
