@@ -16,7 +16,7 @@ const fields = {
                      gflop_per_second: "number"},
   attention_prefill: {kv: "string", context: "number", gflop_per_second: "number"},
   ranks: {decode_ratio: "number", prefill_ratio: "number"},
-  barrier: {threads: "number", ns: "number"},
+  barrier: {threads: "number", ns: "number", ns_p10: "number", ns_p90: "number"},
   step: {streams: "number", step_us: "number", arithmetic_us: "number", rest_us: "number",
          rest_us_p90: "number"},
   serving: {who: "string", clients: "number", tokens_per_second: "number", ttft_p50_ms: "number",

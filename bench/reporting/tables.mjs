@@ -112,7 +112,8 @@ function ranks({ranks: all, barriers}) {
   ].map(([what, a, b, r]) =>
     [what, `${number(a)} ms`, `${number(b)} ms`, r.toFixed(2), "1.0", yes(r >= 1)]));
   const cost = barriers.map((l) =>
-    `${number(l.ns)} ns for ${l.threads} thread${l.threads === 1 ? "" : "s"}`);
+    `${number(l.ns)} ns (p10 ${number(l.ns_p10)}, p90 ${number(l.ns_p90)}) for ${l.threads} ` +
+    `thread${l.threads === 1 ? "" : "s"}`);
   return section("Ranks",
     "Ranks that share each layer, in one process, against one rank with as many threads, by " +
     `turns. A barrier takes ${cost.join(", ")}.`,

@@ -93,6 +93,7 @@ test('what has no limit is judged by its aim', () => {
   const part = measuredPart(lines);
   assert.match(part, /\| 1 \| 10\.0 \| 8\.00 \| 1\.25 \|.*\| \*\*no\*\* \|/);
   assert.match(part, /\| 8 \| 40\.0 \| 10\.0 \| 4\.00 \|.*\| yes \|/);
+  assert.match(part, /210 ns \(p10 105, p90 420\) for 2 threads\./);
   assert.match(part, /\| 1b q8_0 \| 1\.20 \| 1\.5 \| yes \|/);
   assert.match(part, /\| embedded cluster \| 1\.10 \| 1 \| \*\*no\*\* \|/);
   assert.match(part, /\| ember \| q8_0 \| 4000 \| 0\.000015 \| 99\.62 % \| 99\.5 % \| yes \|/);
