@@ -2,6 +2,7 @@
 
 #include <ctime>
 
+#include "kernels/kernel_stack.hpp"
 #include "parallel/plan_check.hpp"
 #include "parallel/stage.hpp"
 #include "runtime/base/wipe_stack.hpp"
@@ -16,9 +17,9 @@ size_t kv_page_bytes(const model_shape& shape, const shard_part& part, kv_type k
 
 namespace {
 
-// Deeper than any kernel's frames go. What a request's last step left on a thread's stack goes with
-// its pages.
-constexpr size_t stack_bytes = size_t{256} << 10;
+// The frames that call kernels are small. What a request's last step left on a thread's stack goes
+// with its pages.
+constexpr size_t stack_bytes = kernel_stack_bytes + (size_t{16} << 10);
 
 uint64_t thread_cpu_ns() {
   timespec t{};

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "kernels/cpu_row.hpp"
+#include "kernels/kernel_stack.hpp"
 #include "kernels/panels.hpp"
 
 namespace lethe {
@@ -19,8 +20,8 @@ struct unit_range {
 /// is read fastest in a few streams. More rows go in blocks, tile by tile, along chunks of units
 /// that were made ready before, in the first cache.
 inline constexpr uint32_t stream_rows = 2, stream_panels = 4;
-inline constexpr uint32_t most_rows = 96, group_panels = 16;
-inline constexpr uint32_t x_units = 1024;
+inline constexpr uint32_t most_rows = 48, group_panels = 16;
+inline constexpr uint32_t x_units = 512;
 
 template <dtype T>
 struct quant_work {
@@ -198,6 +199,7 @@ void multiply_quant(const matrix& w, const product_part& part, const activations
                     size_t y_stride) {
   if (x.rows == 0) return;
   alignas(64) quant_work<T> work;
+  static_assert(sizeof work + 4096 <= kernel_stack_bytes);
   size_t stride = (size_t{w.cols / block_elements(T)} * panel_block_bytes(T) + 63) / 64 * 64;
   uint32_t end = (part.row_end + panel_rows - 1) / panel_rows;
   uint32_t origin = segment_unit<T>(w, part.segment_begin);
