@@ -29,7 +29,8 @@ inline void add_half(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
   }
 }
 
-/// Numbers of 4 or 5 bits, with or without an offset.
+/// Numbers without sign, stored with an offset or without; `bits` is for instruction sets whose
+/// sums are narrow.
 template <uint32_t bits, bool corrected, uint32_t P, uint32_t R>
 inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
                          int_lanes (&sums)[P][R]) {

@@ -274,16 +274,16 @@ inline int_lanes pair_products(word_lanes a, word_lanes b) {
   });
 }
 
-/// Per lane c + the sum of the four products of w's bytes with x[0..4).
 /// x[0..4) in each lane.
 inline byte_lanes four_bytes(const int8_t* x) {
   return each_byte([&](int i) { return uint8_t(x[i % 4]); });
 }
-inline int_lanes four_products(int_lanes c, byte_lanes w, byte_lanes four) {
+/// Per lane c + the sum of the four products of w's bytes, without sign, with x's, with sign.
+inline int_lanes four_products(int_lanes c, byte_lanes w, byte_lanes x) {
   return each_int([&](int i) {
     const uint8_t* v = w.v + 4 * i;
-    const int8_t* x = reinterpret_cast<const int8_t*>(four.v) + 4 * i;
-    return c.v[i] + v[0] * x[0] + v[1] * x[1] + v[2] * x[2] + v[3] * x[3];
+    const int8_t* four = reinterpret_cast<const int8_t*>(x.v) + 4 * i;
+    return c.v[i] + v[0] * four[0] + v[1] * four[1] + v[2] * four[2] + v[3] * four[3];
   });
 }
 

@@ -38,8 +38,9 @@ TEST(Logprobs, UseAnExponentialThatIsNearTheTrueOne) {
 TEST(Logprobs, ListTheMostLikelyLowestIdFirstAmongEquals) {
   std::mt19937 random(2);
   for (int round = 0; round < 200; ++round) {
-    std::vector<float> logits(1 + random() % 60);
-    for (float& l : logits) l = float(random() % 10);
+    // Longer than a block that is passed over at once, too.
+    std::vector<float> logits(1 + random() % (round % 2 ? 60 : 1500));
+    for (float& l : logits) l = float(random() % (round % 3 ? 10 : 1000));
     std::vector<uint32_t> order(logits.size());
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(),

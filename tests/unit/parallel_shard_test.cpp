@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "parallel/plan_check.hpp"
+#include "tests/unit/own_stack.hpp"
 #include "tests/unit/parallel_grid_run.hpp"
 #include "tests/unit/parallel_random_model.hpp"
 
@@ -96,6 +97,27 @@ TEST(Shard, WipesEveryPageAndAllScratchWhenAPlanSaysSo) {
       EXPECT_EQ(pages_in_use(*r.ranks, r.config.pages), 0u);
       EXPECT_TRUE(scratch_zero(*r.ranks));
     }
+}
+
+/// Products leave numbers deep in the stack of the thread that computes.
+TEST(Shard, WipesTheStackOfWhoComputed) {
+  running r = start({.ranks = {1, 1}}, {dtype::q8_0, dtype::q8_0, dtype::q8_0});
+  auto steps = plan_all(r.prompts, r.how);
+  ask_for_last_rows(steps[0]->plan);
+  constexpr size_t callers = size_t{16} << 10;
+  own_stack stack;
+  stack.run([&] {
+    step_data data = steps[0]->data(53);
+    data.caller_waits = true;
+    EXPECT_TRUE(step(*r.ranks, steps[0]->plan, data));
+  });
+  EXPECT_GT(stack.left_below(callers), 10000u) << "the control: it must lie there first";
+  step_plan end;
+  end.wipes = {0, 1, 2, 3, 4};
+  end.wipe_scratch = true;
+  stack.run([&] { EXPECT_TRUE(step(*r.ranks, end, {.caller_waits = true})); });
+  // What wiping itself needs lies below all: addresses.
+  EXPECT_LT(stack.left_below(callers), 256u);
 }
 
 TEST(Shard, WipesScratchOfALongStepAlsoAfterAShortOne) {

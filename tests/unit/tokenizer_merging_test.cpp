@@ -113,6 +113,36 @@ TEST(ScoreBpe, JoinsAsThePlainWayDoes) {
   }
 }
 
+// Inside of a word the same text is other symbols than alone.
+TEST(Bpe, KnowsThePartsOfAWordByTheirAffixes) {
+  vocabulary v;
+  for (auto text : {"x", "l", "##l", "##o", "lo", "##lo", "o", "o</w>"})
+    ASSERT_TRUE(v.add(v.size(), text));
+  std::vector<bpe::text_pair> prefixed = {{"l", "##o"}, {"##l", "##o"}};
+  auto model = bpe::make(v, {.continuing_prefix = "##"}, prefixed);
+  ASSERT_TRUE(model);
+  EXPECT_EQ(encoded(*model, "lo"), (ids{4}));
+  EXPECT_EQ(encoded(*model, "xlo"), (ids{0, 5}));
+  EXPECT_EQ(encoded(*model, "xlolo"), (ids{0, 5, 5}));
+
+  std::vector<bpe::text_pair> suffixed = {{"l", "o"}};
+  auto ends = bpe::make(v, {.end_suffix = "</w>"}, suffixed);
+  ASSERT_TRUE(ends);
+  EXPECT_EQ(encoded(*ends, "loxlo"), (ids{4, 0, 1, 7}));
+}
+
+// A short text's key is filled up with zeros, and so would be a text that ends in them.
+TEST(Bpe, TellsAZeroFromTheEndOfAWord) {
+  using namespace std::literals;
+  vocabulary v;
+  for (auto text : {"a"sv, "b"sv, "ab"sv, "\0"sv}) ASSERT_TRUE(v.add(v.size(), text));
+  std::vector<bpe::text_pair> merges = {{"a", "b"}};
+  auto model = bpe::make(v, {}, merges);
+  ASSERT_TRUE(model);
+  EXPECT_EQ(encoded(*model, "ab"), (ids{2}));
+  EXPECT_EQ(encoded(*model, "ab\0"sv), (ids{2, 3}));
+}
+
 // Its text ends in the character ">", but what joins is the byte.
 TEST(Bpe, JoinsByteTokensWhereAMergeNamesThem) {
   vocabulary v;
