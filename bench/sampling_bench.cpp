@@ -47,6 +47,19 @@ std::vector<logit_bias> some_biases(uint32_t vocab) {
 }
 
 std::vector<feature_set> feature_sets(std::span<const logit_bias> bias) {
+  const sampling all{.temperature = 0.8f,
+                     .top_k = 200,
+                     .typical_p = 0.99f,
+                     .top_p = 0.95f,
+                     .min_p = 0.02f,
+                     .repetition_penalty = 1.1f,
+                     .presence_penalty = 0.5f,
+                     .frequency_penalty = 0.5f,
+                     .bias = bias,
+                     .want_logprob = true,
+                     .logprobs = 20};
+  sampling all_but_top_k = all;
+  all_but_top_k.top_k = 0;
   return {{"greedy", {.temperature = 0}},
           {"temperature", {.temperature = 0.8f}},
           {"top_k", {.top_k = 40}},
@@ -58,31 +71,8 @@ std::vector<feature_set> feature_sets(std::span<const logit_bias> bias) {
           {"logit_bias", {.bias = bias}},
           {"logprobs", {.want_logprob = true, .logprobs = 20}},
           {"form", {}, true},
-          {"all",
-           {.temperature = 0.8f,
-            .top_k = 200,
-            .typical_p = 0.99f,
-            .top_p = 0.95f,
-            .min_p = 0.02f,
-            .repetition_penalty = 1.1f,
-            .presence_penalty = 0.5f,
-            .frequency_penalty = 0.5f,
-            .bias = bias,
-            .want_logprob = true,
-            .logprobs = 20},
-           true},
-          {"all_but_top_k",
-           {.temperature = 0.8f,
-            .typical_p = 0.99f,
-            .top_p = 0.95f,
-            .min_p = 0.02f,
-            .repetition_penalty = 1.1f,
-            .presence_penalty = 0.5f,
-            .frequency_penalty = 0.5f,
-            .bias = bias,
-            .want_logprob = true,
-            .logprobs = 20},
-           true}};
+          {"all", all, true},
+          {"all_but_top_k", all_but_top_k, true}};
 }
 
 /// Rows of logits, thirty of which stand out by `peak` and more (9: all others have a few percent

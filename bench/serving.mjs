@@ -1,11 +1,9 @@
 // Serving through the API: a cluster of ours and llama.cpp, by turns, the same requests by the
 // same clients, each from a fresh server that has answered once. See --help.
-import {spawn, spawnSync} from "node:child_process";
-import {existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync} from "node:fs";
-import {tmpdir} from "node:os";
-import {join, resolve} from "node:path";
-import {createInterface} from "node:readline";
+import {writeFileSync} from "node:fs";
+import {join} from "node:path";
 import {parseArgs} from "node:util";
+import {benchOf, program, root} from "./processes.mjs";
 import {Client, measure, quantile, requestsFrom, runClients} from "./serving_load.mjs";
 
 const help = `usage: bench/serving [OPTIONS]
@@ -31,21 +29,8 @@ if (flags.help) {
   process.exit(0);
 }
 
-const root = resolve(import.meta.dirname, "..");
-const program = process.env.LETHE ?? join(root, "build/release/actors/lethe");
 const context = 2048;
-const work = mkdtempSync(join(tmpdir(), "lethe-serving-"));
-const running = new Set();
-process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-  rmSync(work, {recursive: true, force: true});
-});
-for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
-
-function giveUp(why) {
-  console.error(`serving: ${why}`);
-  process.exit(1);
-}
+const {work, giveUp, modelFile, serve} = benchOf("serving");
 
 /** How many, from a flag's text. */
 function counted(name, text, least) {
@@ -53,42 +38,6 @@ function counted(name, text, least) {
   if (!Number.isInteger(n) || n < least)
     giveUp(`--${name} ${text}: a whole number from ${least} on`);
   return n;
-}
-
-function modelFile() {
-  if (flags.model) {
-    if (!existsSync(flags.model)) giveUp(`--model ${flags.model}: there is no such file`);
-    return resolve(flags.model);
-  }
-  const file = join(root, "build/bench-models/1b-q8_0.gguf");
-  if (existsSync(file)) return file;
-  mkdirSync(join(root, "build/bench-models"), {recursive: true});
-  const made = spawnSync(join(root, "build/release/bench/make_model"),
-                         [file, "--shape", "1b", "--type", "q8_0"], {stdio: "inherit"});
-  if (made.status !== 0) giveUp("make_model failed; ./lethe build makes it");
-  return file;
-}
-
-/** A process that says `listening api URL` once it is there. */
-async function start(command, args) {
-  const child = spawn(command, args, {stdio: ["ignore", "pipe", "pipe"],
-                                      env: {...process.env, XDG_RUNTIME_DIR: work}});
-  running.add(child);
-  const ended = new Promise((done) => child.on("exit", () => { running.delete(child); done(); }));
-  let said = "";
-  child.stderr.on("data", (text) => { said += text; });
-  const url = await new Promise((found) => {
-    createInterface({input: child.stdout}).on("line", (line) => {
-      const [word, role, at] = line.split(" ");
-      if (word === "listening" && role === "api") found(at);
-    });
-    ended.then(() => found(null));
-  });
-  if (!url) giveUp(`${command} ended: ${said}`);
-  return {url, child, ready: () => said.includes("ready:"), async end() {
-    child.kill("SIGTERM");
-    await ended;
-  }};
 }
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -108,8 +57,8 @@ kv_memory = "${Math.max(256, clients * 1280 * 64 / 1024)} MiB"
 api = "127.0.0.1:0"
 ${flags.config.replaceAll("\\n", "\n")}
 `);
-  const server = await start(program, ["up", file]);
-  while (!server.ready()) {
+  const server = await serve(program, ["up", file]);
+  while (!server.why().includes("ready:")) {
     if (server.child.exitCode !== null) giveUp("the cluster did not come up");
     await pause(20);
   }
@@ -117,7 +66,7 @@ ${flags.config.replaceAll("\\n", "\n")}
 }
 
 const startPeer = (model, clients) =>
-  start(process.execPath, [join(root, "bench/peer_server.mjs"), model, "--sequences", `${clients}`,
+  serve(process.execPath, [join(root, "bench/peer_server.mjs"), model, "--sequences", `${clients}`,
                            "--context", `${context}`, "--threads", flags.threads]);
 
 const sides = {lethe: {name: "lethe", start: startLethe},
@@ -179,7 +128,7 @@ function report(who, clients, runs) {
   return line;
 }
 
-const model = modelFile();
+const model = modelFile(flags.model);
 for (const text of flags.clients.split(",")) {
   const clients = counted("clients", text, 1);
   const count = counted("requests", flags.requests, 0) || 6 * clients;

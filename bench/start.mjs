@@ -1,10 +1,9 @@
 // From a process's start to its first token. See --help.
-import {spawn, spawnSync} from "node:child_process";
-import {createReadStream, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync} from "node:fs";
-import {tmpdir} from "node:os";
-import {join, resolve} from "node:path";
-import {createInterface} from "node:readline";
+import {spawnSync} from "node:child_process";
+import {createReadStream, rmSync, writeFileSync} from "node:fs";
+import {join} from "node:path";
 import {parseArgs} from "node:util";
+import {benchOf, program, root} from "./processes.mjs";
 import {Client} from "./serving_load.mjs";
 
 const help = `usage: bench/start [OPTIONS]
@@ -23,49 +22,11 @@ if (flags.help) {
   process.exit(0);
 }
 
-const root = resolve(import.meta.dirname, "..");
-const program = process.env.LETHE ?? join(root, "build/release/actors/lethe");
-const work = mkdtempSync(join(tmpdir(), "lethe-start-"));
-const running = new Set();
-process.on("exit", () => {
-  for (const child of running) child.kill("SIGKILL");
-  rmSync(work, {recursive: true, force: true});
-});
-for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => process.exit(1));
-
-function giveUp(why) {
-  console.error(`start: ${why}`);
-  process.exit(1);
-}
-
-function modelFile() {
-  if (flags.model && !existsSync(flags.model)) giveUp(`--model ${flags.model}: no such file`);
-  if (flags.model) return resolve(flags.model);
-  const file = join(root, "build/bench-models/1b-q8_0.gguf");
-  if (existsSync(file)) return file;
-  mkdirSync(join(root, "build/bench-models"), {recursive: true});
-  const made = spawnSync(join(root, "build/release/bench/make_model"),
-                         [file, "--shape", "1b", "--type", "q8_0"], {stdio: "inherit"});
-  if (made.status !== 0) giveUp("make_model failed; ./lethe build makes it");
-  return file;
-}
+const {work, giveUp, modelFile, run, serve} = benchOf("start");
 
 /** Into the page cache, from which the kernel may have dropped it since. */
 async function readWhole(file) {
   for await (const part of createReadStream(file, {highWaterMark: 1 << 20})) void part;
-}
-
-function run(args) {
-  const child = spawn(program, args, {stdio: ["ignore", "pipe", "pipe"],
-                                      env: {...process.env, XDG_RUNTIME_DIR: work}});
-  running.add(child);
-  let said = "";
-  child.stderr.on("data", (text) => { said += text; });
-  const ended = new Promise((done) => child.on("close", (status) => {
-    running.delete(child);
-    done(status);
-  }));
-  return {child, ended, why: () => said};
 }
 
 const seconds = (begin) => (performance.now() - begin) / 1000;
@@ -73,9 +34,9 @@ const seconds = (begin) => (performance.now() - begin) / 1000;
 async function generateOnce(file) {
   await readWhole(file);
   const begin = performance.now();
-  const {child, ended, why} = run(["generate", "--model", file, "--prompt", "a river",
-                                   "--max-tokens", "4", "--temperature", "0", "--ignore-eos",
-                                   "-q"]);
+  const {child, ended, why} = run(program, ["generate", "--model", file, "--prompt",
+                                            "a river", "--max-tokens", "4", "--temperature", "0",
+                                            "--ignore-eos", "-q"]);
   let took = 0, text = "";
   child.stdout.on("data", (piece) => {
     took ||= seconds(begin);
@@ -99,15 +60,8 @@ api = "127.0.0.1:0"
 mode = "all"
 `);
   const begin = performance.now();
-  const {child, ended, why} = run(["up", file]);
-  const url = await new Promise((found) => {
-    createInterface({input: child.stdout}).on("line", (line) => {
-      if (line.startsWith("listening api ")) found(line.split(" ")[2]);
-    });
-    ended.then(() => found(null));
-  });
-  if (!url) giveUp(`the cluster did not come up: ${why()}`);
-  const client = new Client(url);
+  const server = await serve(program, ["up", file]);
+  const client = new Client(server.url);
   let answer = null, asked = 0;
   while (!answer) {
     try {
@@ -120,8 +74,7 @@ mode = "all"
     }
   }
   client.close();
-  child.kill("SIGTERM");
-  await ended;
+  await server.end();
   return {took: asked + (answer.times[0] - answer.asked) / 1000, text: answer.text};
 }
 
@@ -155,7 +108,7 @@ async function measure(which, aim, once, more = {}) {
 if (!(Number(flags.runs) >= 1)) giveUp(`--runs ${flags.runs}: a number from 1 on`);
 if (!["", "file", "cluster"].includes(flags.only)) giveUp(`--only ${flags.only}: file or cluster`);
 if (flags.only !== "cluster") {
-  const file = modelFile();
+  const file = modelFile(flags.model);
   await readWhole(file);
   await measure(flags.model ? "file" : "1b q8_0", 1.5, () => generateOnce(file),
                 {copy_s: copySeconds(file)});
