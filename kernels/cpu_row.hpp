@@ -5,10 +5,11 @@
 #include <span>
 
 #include "kernels/matrix.hpp"
+#include "kernels/x_unit.hpp"
 
 namespace lethe {
 
-/// Activations quantized for integer products: per row and per block of 32 along K
+/// Activations quantized for integer products on a device: per row and per block of 32 along K
 /// value = scale * q, q in [-127, 127]; `sums` are of q per half block (16), since some formats
 /// scale by 16. Row m starts at q + m*cols, scales + m*cols/32, sums + m*cols/16.
 struct quantized_rows {
@@ -17,11 +18,13 @@ struct quantized_rows {
   const int16_t* sums;
 };
 
-/// The input of a product: m rows; `f` for float weights, `q` for the others.
+/// The input of a product: m rows; `f` for float weights; for the others `units`, as their layout
+/// says, on a CPU, `q` on a device.
 struct activations {
   uint32_t rows = 0;
   const float* f = nullptr;
   size_t stride = 0;  // floats between rows of f
+  const x_unit* units = nullptr;
   quantized_rows q{};
 };
 
@@ -90,9 +93,10 @@ struct cpu_row {
   /// from its first column, joined by the tree.
   void (*matmul)(const matrix& w, const product_part& part, const activations& x, float* y,
                  size_t y_stride);
-  /// Rows [0, m) of x (stride floats apart, cols wide, cols % 32 == 0) into q, scales, sums.
-  void (*quantize)(const float* x, size_t stride, uint32_t m, uint32_t cols, int8_t* q,
-                   float* scales, int16_t* sums);
+  /// Quantizes elements [begin, end) of `rows` rows that lie back to back in x, `cols` wide (all
+  /// but `rows` are multiples of 32), each unit to its place.
+  void (*quantize)(const float* x, uint32_t rows, uint32_t cols, size_t begin, size_t end,
+                   x_unit* to);
   /// Row r of w as floats (token embedding).
   void (*row_to_float)(const matrix& w, uint32_t r, float* y);
   /// y = x / sqrt(mean(x^2) + eps) * gain, per row of `cols`; x and y may be the same.

@@ -154,7 +154,8 @@ void device_stage::quantize(const float* x, uint32_t cols) {
 void device_stage::multiply(const matrix& m, const product_part& part, const float* bias,
                             const float* x, float* y) {
   uint32_t outputs = part.row_end - part.row_begin;
-  activations in{rows_, x, columns_of(m, part), {b_.quants, b_.scales, b_.sums}};
+  activations in{
+      .rows = rows_, .f = x, .stride = columns_of(m, part), .q = {b_.quants, b_.scales, b_.sums}};
   note(row_.matmul(held(m, part), part, in, y, outputs, stream_));
   if (bias) note(row_.add_bias(bias + part.row_begin, y, outputs, rows_, outputs, stream_));
 }

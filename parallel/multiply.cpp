@@ -48,15 +48,4 @@ void multiply(const cpu_row& row, std::span<const product> products, const activ
     multiply_panels(row, products, x, {begin, std::min(begin + some, total)});
 }
 
-void quantize(const cpu_row& row, const float* x, uint32_t cols, size_t begin, size_t end,
-              const quantized_room& into) {
-  // The rows lie back to back, and so do their quantized forms: blocks don't know of rows.
-  while (begin < end) {
-    auto n = uint32_t(std::min<size_t>(end - begin, cols - begin % cols));
-    row.quantize(x + begin, n, 1, n, into.q + begin, into.scales + begin / 32,
-                 into.sums + begin / 16);
-    begin += n;
-  }
-}
-
 }  // namespace lethe

@@ -24,17 +24,4 @@ struct product {
 void multiply(const cpu_row& row, std::span<const product> products, const activations& x,
               std::atomic<uint32_t>& taken, uint32_t threads);
 
-/// Where quantized rows are written.
-struct quantized_room {
-  int8_t* q;
-  float* scales;
-  int16_t* sums;
-  operator quantized_rows() const { return {q, scales, sums}; }
-};
-
-/// Quantizes elements [elements.begin, elements.end) of rows that lie back to back in x, `cols`
-/// wide; both ends and cols are multiples of 32.
-void quantize(const cpu_row& row, const float* x, uint32_t cols, size_t begin, size_t end,
-              const quantized_room& into);
-
 }  // namespace lethe

@@ -86,9 +86,7 @@ void scratch::lay_out(const sizes& s) {
   place(b.wide, unit::token, s.gathered);
   place(b.cosines, unit::token, s.pairs);
   place(b.sines, unit::token, s.pairs);
-  place(b.quants, unit::token, s.widest);
-  place(b.scales, unit::token, (s.widest + 31) / 32);
-  place(b.sums, unit::token, (s.widest + 31) / 32 * 2);
+  place(b.units, unit::token, (s.widest + 31) / 32);
   place(b.logits, unit::logit_row, s.logits_per_row);
   place(b.attention, unit::step, s.attention_per_step);
 }

@@ -26,9 +26,7 @@ struct buffers {
   float* gathered;  // all ranks' columns, rank after rank; only where a K is not cut
   float* wide;      // the same as rows
   float *cosines, *sines;
-  int8_t* quants;
-  float* scales;
-  int16_t* sums;
+  x_unit* units;
   float* logits;     // columns on their way to tensor rank 0
   float* attention;  // per thread
   size_t attention_floats;

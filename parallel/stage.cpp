@@ -104,7 +104,7 @@ void stage::norm(walk& w, const float* gain, bool quantized) {
   if (mine.size() != 0)
     row_.rms_norm(w.x + begin, cols, gain, b_.normed + begin, cols, mine.size(), shape_.hidden,
                   shape_.norm_eps);
-  if (quantized) quantize_elements(b_.normed, shape_.hidden, begin, mine.end * cols);
+  if (quantized) quantize_elements(w, b_.normed, shape_.hidden, begin, mine.end * cols);
   meet(w, times_.norm);
   w.pending = nullptr;
 }
@@ -123,7 +123,7 @@ bool stage::feed_forward(walk& w, const mlp_weights& l) {
   range blocks = share(w, uint32_t((elements + 31) / 32));
   size_t begin = size_t{blocks.begin} * 32, end = std::min(elements, size_t{blocks.end} * 32);
   if (begin < end) row_.silu_multiply(gate + begin, b_.up + begin, gate + begin, end - begin);
-  if (along_k(l.down) && !is_float(l.down.type)) quantize_elements(gate, cols, begin, end);
+  if (along_k(l.down) && !is_float(l.down.type)) quantize_elements(w, gate, cols, begin, end);
   meet(w, times_.gate_up);
   return join(w, l.down, l.down_bias, gate, times_.down);
 }
@@ -136,11 +136,12 @@ void stage::multiply(walk& w, std::span<const product> products, const activatio
 }
 
 activations stage::input(uint32_t rows, const float* x, size_t stride) const {
-  return {rows, x, stride, {b_.quants, b_.scales, b_.sums}};
+  return {.rows = rows, .f = x, .stride = stride, .units = b_.units};
 }
 
-void stage::quantize_elements(const float* x, uint32_t cols, size_t begin, size_t end) {
-  quantize(row_, x, cols, begin, end, {b_.quants, b_.scales, b_.sums});
+void stage::quantize_elements(const walk& w, const float* x, uint32_t cols, size_t begin,
+                              size_t end) {
+  row_.quantize(x, w.rows, cols, begin, end, b_.units);
 }
 
 }  // namespace lethe

@@ -88,7 +88,8 @@ class stage {
   range share(const walk& w, uint32_t n) const { return part_of(n, w.thread, team_.size()); }
   void multiply(walk& w, std::span<const product> products, const activations& x);
   activations input(uint32_t rows, const float* x, size_t stride) const;
-  void quantize_elements(const float* x, uint32_t cols, size_t begin, size_t end);
+  /// Elements [begin, end) of the walk's rows, `cols` wide.
+  void quantize_elements(const walk& w, const float* x, uint32_t cols, size_t begin, size_t end);
   /// Ends an operation: all meet, and its time is taken.
   void meet(const walk& w, uint64_t& time) {
     team_.meet();

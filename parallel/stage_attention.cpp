@@ -20,7 +20,7 @@ bool stage::attention(walk& w, uint32_t layer) {
   attend(w, layer, final ? last_queries_ : queries_, out);
   if (along_k(l.o) && !is_float(l.o.type)) {
     range blocks = share(w, w.rows * (q_cols_ / 32));
-    quantize_elements(out, q_cols_, size_t{blocks.begin} * 32, size_t{blocks.end} * 32);
+    quantize_elements(w, out, q_cols_, size_t{blocks.begin} * 32, size_t{blocks.end} * 32);
     meet(w, times_.o);
   }
   return join(w, l.o, l.o_bias, out, times_.o);

@@ -70,7 +70,7 @@ void stage::unpack(const walk& w, const matrix& m) {
                   cols.size() * sizeof(float));
   }
   if (!is_float(m.type))
-    quantize_elements(b_.wide, m.cols, size_t{mine.begin} * m.cols, size_t{mine.end} * m.cols);
+    quantize_elements(w, b_.wide, m.cols, size_t{mine.begin} * m.cols, size_t{mine.end} * m.cols);
 }
 
 void stage::add_pending(const walk& w, uint32_t row) {

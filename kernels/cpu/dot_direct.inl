@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/cpu/x_unit.hpp"
+#include "kernels/x_unit.hpp"
 
 namespace lethe {
 namespace {
@@ -31,12 +31,12 @@ inline void add_half(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
 
 /// Numbers without sign, stored with an offset or without; `bits` is for instruction sets whose
 /// sums are narrow.
-template <uint32_t bits, bool corrected, uint32_t P, uint32_t R>
+template <uint32_t bits, int32_t offset, uint32_t P, uint32_t R>
 inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
                          int_lanes (&sums)[P][R]) {
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; r++) {
-    int_lanes start = corrected ? int_set1(x[r].correction) : int_zero();
+    int_lanes start = offset == 0 ? int_zero() : int_set1(correction_for<offset>(x[r]));
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < P; p++) sums[p][r] = start;
   }
@@ -78,7 +78,7 @@ inline void prepare_signed(const byte_lanes (&flipped)[8], signed_numbers& w) {
 template <uint32_t P, uint32_t R>
 inline void dot_signed(const signed_numbers* const (&w)[P], const x_unit* x,
                        int_lanes (&sums)[P][R]) {
-  dot_unsigned<8, true, P, R>(w, x, sums);
+  dot_unsigned<8, 128, P, R>(w, x, sums);
 }
 
 }  // namespace

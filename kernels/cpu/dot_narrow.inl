@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/cpu/x_unit.hpp"
+#include "kernels/x_unit.hpp"
 
 namespace lethe {
 namespace {
@@ -33,13 +33,14 @@ inline int_lanes dot_small(const byte_lanes (&w)[8], const int8_t* x) {
 }
 
 /// Numbers of 4 or 5 bits, with or without an offset.
-template <uint32_t bits, bool corrected, uint32_t P, uint32_t R>
+template <uint32_t bits, int32_t offset, uint32_t P, uint32_t R>
 inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
                          int_lanes (&sums)[P][R]) {
   for (uint32_t i = 0; i < P * R; i++) {
     const x_unit& row = x[i % R];
     int_lanes sum = dot_small<bits>(*w[i / R], row.q);
-    sums[i / R][i % R] = corrected ? int_add(sum, int_set1(row.correction)) : sum;
+    if constexpr (offset != 0) sum = int_add(sum, int_set1(correction_for<offset>(row)));
+    sums[i / R][i % R] = sum;
   }
 }
 

@@ -136,13 +136,13 @@ void multiply_group(const matrix& w, const product_part& part, uint32_t p0, cons
   size_t stride = size_t{w.cols} * Weights::bytes;
   stride = (stride + 63) / 64 * 64;
   uint32_t origin = segment_begin(w.type, w.cols, part.segment_begin);
-  work.sums.start(rows * P);
+  work.sums.start(part.segment_begin, part.segment_end, rows * P);
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
     uint32_t begin = segment_begin(w.type, w.cols, s), end = segment_begin(w.type, w.cols, s + 1);
     const uint8_t* panels = (const uint8_t*)w.panels + p0 * stride + size_t{begin} * Weights::bytes;
     add_segment<Weights, P>({panels, stride, x + (begin - origin), x_stride, end - begin}, rows,
                             work);
-    work.sums.close(s, s + 1 == part.segment_end, rows * P);
+    work.sums.close(s, 0, rows * P);
   }
   for (uint32_t r = 0; r < rows; r++) {
     for (uint32_t p = 0; p < P; p++) {

@@ -10,45 +10,47 @@ namespace lethe {
 namespace {
 
 /// Joins segments in the order ((0+1)+(2+3))+((4+5)+(6+7)), whichever of them a call has: a pair
-/// with one of its halves elsewhere is that half. `active` is the segment being summed.
+/// with one of its halves elsewhere is that half. Some lanes may be further than others.
 template <uint32_t N>
 class segment_tree {
  public:
-  void start(uint32_t count) {
-    waiting_ = 0;
-    clear(count);
-  }
-  lanes* active() { return sums_[active_]; }
-  const lanes* active() const { return sums_[active_]; }
-  /// Segment s is summed. After the last, active()[0..count) is the whole sum.
-  void close(uint32_t s, bool last, uint32_t count) {
-    uint32_t level = 0;
-    for (; level < 3 && (last || s >> level & 1); level++) {
-      if (waiting_ >> level & 1) join(level, count);
+  /// For `count` sums over segments [first, end).
+  void start(uint32_t first, uint32_t end, uint32_t count) {
+    last_ = end - 1;
+    uint8_t waiting = 0;
+    for (uint32_t s = first; s < end; s++) {
+      waiting_[s] = waiting;
+      uint32_t level = level_of(s);
+      waiting = uint8_t(waiting >> level << level | 1u << level);
     }
-    if (last) return;
-    uint8_t summed = active_;
-    active_ = held_[level];
-    held_[level] = summed;
-    waiting_ |= 1u << level;
-    clear(count);
+    for (uint32_t i = 0; i < count; i++) active_[i] = zero();
+  }
+  /// The segment being summed; after the last one is closed, the whole sum.
+  lanes* active() { return active_; }
+  const lanes* active() const { return active_; }
+  /// Lanes [begin, end) of segment s are summed.
+  void close(uint32_t s, uint32_t begin, uint32_t end) {
+    uint32_t level = s == last_ ? 3 : level_of(s);
+    for (uint32_t l = 0; l < level; l++) {
+      if (waiting_[s] >> l & 1) join(held_[l] + begin, active_ + begin, end - begin);
+    }
+    if (s != last_) hand_over(active_ + begin, held_[level] + begin, end - begin);
   }
 
  private:
-  void clear(uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) sums_[active_][i] = zero();
-  }
-  void join(uint32_t level, uint32_t count) {
-    const lanes* first = sums_[held_[level]];
-    lanes* second = active();
+  /// So many sums may wait for segment s to be joined with it.
+  static uint32_t level_of(uint32_t s) { return uint32_t(__builtin_ctz(~s)); }
+  static void join(const lanes* first, lanes* second, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) second[i] = add(first[i], second[i]);
-    waiting_ &= ~(1u << level);
+  }
+  static void hand_over(lanes* from, lanes* to, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) to[i] = from[i], from[i] = zero();
   }
 
-  lanes sums_[4][N];
-  uint8_t active_ = 3;
-  uint8_t held_[3] = {0, 1, 2};  // a finished pair, four or eight's first half waits for its second
-  uint32_t waiting_ = 0;         // bit l: held_[l] is in use
+  lanes active_[N];
+  lanes held_[3][N];  // one segment, two or four wait for the other half
+  uint32_t last_;
+  uint8_t waiting_[segments];  // before each segment; bit l: held_[l] is in use
 };
 
 /// Weights are asked for this many bytes before their use: about 100 ns of one core's reading.

@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/cpu/x_unit.hpp"
 #include "kernels/panels.hpp"
+#include "kernels/x_unit.hpp"
 
 namespace lethe {
 namespace {
@@ -154,12 +154,9 @@ inline void dot_tile(const prepared_unit<T>* const (&u)[P], const x_unit* x,
   } else if constexpr (T == dtype::q8_0) {
     dot_signed<P, R>(w, x, sums);
   } else {
-    dot_unsigned<has_fifth_bit<T>() ? 5 : 4, offset_of<T>() != 0, P, R>(w, x, sums);
+    dot_unsigned<has_fifth_bit<T>() ? 5 : 4, offset_of<T>(), P, R>(w, x, sums);
   }
 }
-
-/// Units that were made ready, before their products: of each panel `ready_units` at most.
-inline constexpr uint32_t ready_units = 8;
 
 /// Weights that are asked for while others are multiplied: of each panel so many lines beside each
 /// unit.
@@ -176,15 +173,16 @@ struct lines_ahead {
   }
 };
 
-/// sums[p * R + r] += unit p * x[r] for `count` units of P panels, one after the other: the integer
+/// sums[p * R + r] += panel p * row r for `count` units, one after the other: of P panels, unit u
+/// of panel p at ready[u * P + p], and of R rows, unit u of row r at x[u * step + r]: the integer
 /// sum times both scales, then the minimum times x's sum, each one fused multiply-add.
 template <dtype T, uint32_t P, uint32_t R>
-[[gnu::noinline]] void add_tile(const prepared_unit<T>* ready, const x_unit* x, uint32_t count,
-                                lanes* sums, lines_ahead ahead) {
-  for (uint32_t i = 0; i < count; i++, ready++, x += R) {
+[[gnu::noinline]] void add_tile(const prepared_unit<T>* ready, const x_unit* x, uint32_t step,
+                                uint32_t count, lanes* sums, lines_ahead ahead) {
+  for (uint32_t i = 0; i < count; i++, ready += P, x += step) {
     const prepared_unit<T>* u[P];
 #pragma GCC unroll 4
-    for (uint32_t p = 0; p < P; p++) u[p] = ready + p * ready_units;
+    for (uint32_t p = 0; p < P; p++) u[p] = ready + p;
     ahead.step<P>();
     // The sums stay in memory meanwhile: the products need all registers.
     asm("" : "+r"(sums));
@@ -208,12 +206,12 @@ template <dtype T, uint32_t P, uint32_t R>
 
 /// add_tile for 1 to R rows of x.
 template <dtype T, uint32_t P, uint32_t R = tile_rows>
-inline void add_rows(const prepared_unit<T>* ready, const x_unit* x, uint32_t rows, uint32_t count,
-                     lanes* sums, const lines_ahead& ahead) {
+inline void add_rows(const prepared_unit<T>* ready, const x_unit* x, uint32_t step, uint32_t rows,
+                     uint32_t count, lanes* sums, const lines_ahead& ahead) {
   if constexpr (R > 1) {
-    if (rows < R) return add_rows<T, P, R - 1>(ready, x, rows, count, sums, ahead);
+    if (rows < R) return add_rows<T, P, R - 1>(ready, x, step, rows, count, sums, ahead);
   }
-  add_tile<T, P, R>(ready, x, count, sums, ahead);
+  add_tile<T, P, R>(ready, x, step, count, sums, ahead);
 }
 
 }  // namespace

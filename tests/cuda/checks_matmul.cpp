@@ -25,9 +25,12 @@ struct on_target {
   room<float> scales;
   room<int16_t> sums;
   on_target(const target& t, const input& x)
-      : f(t, x.f), q(t, x.q), scales(t, x.scales), sums(t, x.sums) {}
+      : f(t, x.f), q(t, x.plain.q), scales(t, x.plain.scales), sums(t, x.plain.sums) {}
   activations view(const input& x) {
-    return {x.rows, f.data(), x.stride, {q.data(), scales.data(), sums.data()}};
+    return {.rows = x.rows,
+            .f = f.data(),
+            .stride = x.stride,
+            .q = {q.data(), scales.data(), sums.data()}};
   }
 };
 

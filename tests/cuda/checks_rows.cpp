@@ -5,6 +5,7 @@
 #include "runtime/batch/logits.hpp"
 #include "tests/cuda/target.hpp"
 #include "tests/unit/kernels_attend_paged.hpp"
+#include "tests/unit/kernels_matmul_input.hpp"
 
 namespace lethe {
 
@@ -174,12 +175,6 @@ std::string join_columns(const target& t) {
   return "";
 }
 
-struct quantized {
-  std::vector<int8_t> q;
-  std::vector<float> scales;
-  std::vector<int16_t> sums;
-};
-
 /// Rows with numbers of all sizes, and blocks that are zero, tiny or not finite.
 std::vector<float> rows_to_quantize(uint32_t m, uint32_t stride) {
   std::vector<float> x = normal_floats(size_t{m} * stride, 3);
@@ -197,16 +192,12 @@ std::string quantize(const target& t) {
   };
   for (shape c : {shape{1, 32, 32}, {3, 96, 100}, {7, 288, 289}, {33, 64, 64}, {2, 4096, 4100}}) {
     std::vector<float> x = rows_to_quantize(c.m, c.stride);
-    size_t n = size_t{c.m} * c.cols;
-    quantized want{std::vector<int8_t>(n), std::vector<float>(n / 32),
-                   std::vector<int16_t>(n / 16)};
+    plain_rows want(quantized_by(reference, x, c.m, c.cols, c.stride), c.m, c.cols);
     room<float> from(t, x), scales(t, want.scales);
     room<int8_t> q(t, want.q);
     room<int16_t> sums(t, want.sums);
     device_error error = t.row->quantize(from.data(), c.stride, c.m, c.cols, q.data(),
                                          scales.data(), sums.data(), t.stream);
-    reference.quantize(x.data(), c.stride, c.m, c.cols, want.q.data(), want.scales.data(),
-                       want.sums.data());
     bool equal = error == 0 && same_bits_of(q.read(), want.q) &&
                  same_bits_of(scales.read(), want.scales) && same_bits_of(sums.read(), want.sums);
     if (!equal) return differs("quantized rows", c.cols);

@@ -9,29 +9,53 @@ namespace lethe {
 
 extern const cpu_row reference;
 
+/// Quantized rows one after the other, as a device has them.
+struct plain_rows {
+  std::vector<int8_t> q;
+  std::vector<float> scales;
+  std::vector<int16_t> sums;
+
+  plain_rows() = default;
+  plain_rows(const std::vector<x_unit>& units, uint32_t rows, uint32_t cols) {
+    x_layout layout = layout_of_x(rows, cols / 32);
+    for (uint32_t r = 0; r < rows; r++) {
+      for (uint32_t u = 0; u < layout.units; u++) {
+        const x_unit& unit = units[place_of_unit(layout, r, u)];
+        q.insert(q.end(), unit.q, unit.q + 32);
+        scales.push_back(unit.scale);
+        sums.insert(sums.end(), unit.sums, unit.sums + 2);
+      }
+    }
+  }
+};
+
+inline std::vector<x_unit> quantized_by(const cpu_row& row, const std::vector<float>& x,
+                                        uint32_t rows, uint32_t cols, size_t stride) {
+  std::vector<float> near;
+  for (uint32_t r = 0; r < rows; r++)
+    near.insert(near.end(), x.begin() + r * stride, x.begin() + r * stride + cols);
+  std::vector<x_unit> units(near.size() / 32);
+  row.quantize(near.data(), rows, cols, 0, near.size(), units.data());
+  return units;
+}
+
 /// Rows of x as floats, `stride` apart, and, where its columns are whole units, quantized by the
 /// reference.
 struct input {
   uint32_t rows, cols;
   size_t stride;
   std::vector<float> f;
-  std::vector<int8_t> q;
-  std::vector<float> scales;
-  std::vector<int16_t> sums;
+  std::vector<x_unit> units;
+  plain_rows plain;
 
   input(uint32_t m, uint32_t k, size_t apart, std::vector<float> values)
-      : rows(m),
-        cols(k),
-        stride(apart),
-        f(std::move(values)),
-        q(size_t{m} * k),
-        scales(size_t{m} * (k / 32)),
-        sums(size_t{m} * (k / 16)) {
-    if (k % 32 == 0)
-      reference.quantize(f.data(), stride, m, k, q.data(), scales.data(), sums.data());
+      : rows(m), cols(k), stride(apart), f(std::move(values)) {
+    if (k % 32 != 0) return;
+    units = quantized_by(reference, f, m, k, stride);
+    plain = {units, m, k};
   }
   activations view() const {
-    return {rows, f.data(), stride, {q.data(), scales.data(), sums.data()}};
+    return {.rows = rows, .f = f.data(), .stride = stride, .units = units.data()};
   }
 };
 

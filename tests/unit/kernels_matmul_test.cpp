@@ -183,7 +183,7 @@ TEST_P(Matmul, JoinsWhateverSegmentsItIsGiven) {
 /// One value of x as the product sees it.
 double seen(const input& x, dtype t, uint32_t m, uint32_t k) {
   if (is_float(t)) return x.f[m * x.cols + k];
-  return double(x.scales[m * (x.cols / 32) + k / 32]) * x.q[m * x.cols + k];
+  return double(x.plain.scales[m * (x.cols / 32) + k / 32]) * x.plain.q[m * x.cols + k];
 }
 
 TEST_P(Matmul, IsTheProductOfTheNumbersInTheFile) {

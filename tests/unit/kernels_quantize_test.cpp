@@ -5,22 +5,13 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu_row.hpp"
+#include "tests/unit/kernels_matmul_input.hpp"
 
 namespace lethe {
 namespace {
 
-struct quantized {
-  std::vector<int8_t> q;
-  std::vector<float> scales;
-  std::vector<int16_t> sums;
-};
-
-quantized run(const cpu_row& row, const std::vector<float>& x, uint32_t m, uint32_t cols) {
-  quantized out{std::vector<int8_t>(m * cols), std::vector<float>(m * cols / 32),
-                std::vector<int16_t>(m * cols / 16)};
-  row.quantize(x.data(), x.size() / m, m, cols, out.q.data(), out.scales.data(), out.sums.data());
-  return out;
+plain_rows run(const cpu_row& row, const std::vector<float>& x, uint32_t m, uint32_t cols) {
+  return {quantized_by(row, x, m, cols, x.size() / m), m, cols};
 }
 
 template <class T>
@@ -38,7 +29,7 @@ std::vector<float> random_rows(uint32_t m, uint32_t stride) {
 
 TEST(Quantize, IsWithinHalfAStep) {
   std::vector<float> x = random_rows(3, 100);
-  quantized got = run(*cpu_rows()[0], x, 3, 96);
+  plain_rows got = run(*cpu_rows()[0], x, 3, 96);
   for (uint32_t r = 0; r < 3; r++) {
     for (uint32_t c = 0; c < 96; c++) {
       float scale = got.scales[r * 3 + c / 32];
@@ -48,7 +39,7 @@ TEST(Quantize, IsWithinHalfAStep) {
 }
 
 TEST(Quantize, SumsHalfBlocksAndReaches127) {
-  quantized got = run(*cpu_rows()[0], random_rows(2, 64), 2, 64);
+  plain_rows got = run(*cpu_rows()[0], random_rows(2, 64), 2, 64);
   for (uint32_t h = 0; h < 8; h++) {
     int sum = 0;
     for (uint32_t i = 0; i < 16; i++) sum += got.q[h * 16 + i];
@@ -64,7 +55,7 @@ TEST(Quantize, SumsHalfBlocksAndReaches127) {
 TEST(Quantize, RoundsTiesToEven) {
   std::vector<float> x(32);
   x[0] = 127, x[1] = 0.5f, x[2] = 1.5f, x[3] = 2.5f, x[4] = -0.5f, x[5] = -1.5f;
-  quantized got = run(*cpu_rows()[0], x, 1, 32);
+  plain_rows got = run(*cpu_rows()[0], x, 1, 32);
   EXPECT_EQ(got.scales[0], 1.0f);
   EXPECT_EQ(std::vector<int8_t>(got.q.begin(), got.q.begin() + 6),
             (std::vector<int8_t>{127, 0, 2, 2, 0, -2}));
@@ -75,7 +66,7 @@ TEST(Quantize, TakesZerosAndDenormalsAsZero) {
   for (uint32_t i = 32; i < 64; i++) x[i] = i % 2 ? 0.0f : -0.0f;
   for (const cpu_row* row : cpu_rows()) {
     if (!runs_here(*row)) continue;
-    quantized got = run(*row, x, 1, 64);
+    plain_rows got = run(*row, x, 1, 64);
     EXPECT_EQ(got.scales, std::vector<float>(2, 0.0f));
     EXPECT_EQ(got.q, std::vector<int8_t>(64, 0));
   }
@@ -87,7 +78,7 @@ TEST(Quantize, MarksBlocksThatAreNotFinite) {
     x[37] = bad;
     for (const cpu_row* row : cpu_rows()) {
       if (!runs_here(*row)) continue;
-      quantized got = run(*row, x, 1, 96);
+      plain_rows got = run(*row, x, 1, 96);
       EXPECT_EQ(got.scales[0], 1 / 127.0f);
       EXPECT_EQ(got.scales[1], INFINITY);
       EXPECT_EQ(std::vector<int8_t>(got.q.begin() + 32, got.q.begin() + 64),
@@ -99,14 +90,51 @@ TEST(Quantize, MarksBlocksThatAreNotFinite) {
 
 TEST(Quantize, EveryInstructionSetGivesTheSameBits) {
   std::vector<float> x = random_rows(33, 4100);
-  quantized want = run(*cpu_rows()[0], x, 33, 4096);
+  std::vector<x_unit> want = quantized_by(*cpu_rows()[0], x, 33, 4096, 4100);
   for (const cpu_row* row : cpu_rows()) {
     if (!runs_here(*row)) continue;
-    quantized got = run(*row, x, 33, 4096);
-    EXPECT_TRUE(same_bits(got.q, want.q)) << row->name;
-    EXPECT_TRUE(same_bits(got.scales, want.scales)) << row->name;
-    EXPECT_TRUE(same_bits(got.sums, want.sums)) << row->name;
+    EXPECT_TRUE(same_bits(quantized_by(*row, x, 33, 4096, 4100), want)) << row->name;
   }
+}
+
+TEST(Quantize, LeavesWhatProductsAddUpBesides) {
+  for (const x_unit& unit : quantized_by(*cpu_rows()[0], random_rows(7, 96), 7, 96, 96)) {
+    EXPECT_EQ(unit.scaled_sum, unit.scale * float(unit.sums[0] + unit.sums[1]));
+    EXPECT_EQ(correction_for<128>(unit), -128 * (unit.sums[0] + unit.sums[1]));
+    EXPECT_EQ(correction_for<16>(unit), -16 * (unit.sums[0] + unit.sums[1]));
+    EXPECT_EQ(correction_for<8>(unit), -8 * (unit.sums[0] + unit.sums[1]));
+  }
+}
+
+/// In tiles of neighbouring rows, none of more than six, unit after unit.
+TEST(Quantize, EachUnitHasAPlaceOfItsOwnBesideItsTile) {
+  for (uint32_t rows = 1; rows <= 40; rows++) {
+    x_layout layout = layout_of_x(rows, 5);
+    EXPECT_LE(layout.tile, x_tile_rows);
+    std::vector<bool> taken(rows * 5);
+    for (uint32_t r = 0; r < rows; r++) {
+      for (uint32_t u = 0; u < 5; u++) {
+        size_t at = place_of_unit(layout, r, u);
+        ASSERT_LT(at, taken.size()) << rows;
+        EXPECT_FALSE(taken[at]) << rows;
+        taken[at] = true;
+        bool beside = r % layout.tile != 0;
+        if (beside) EXPECT_EQ(at, place_of_unit(layout, r - 1, u) + 1) << rows;
+      }
+    }
+  }
+}
+
+/// Threads quantize parts of the same rows: where a part begins and ends changes nothing.
+TEST(Quantize, PartsAreTheWhole) {
+  std::vector<float> x = random_rows(9, 160);
+  std::vector<x_unit> want = quantized_by(*cpu_rows()[0], x, 9, 160, 160), got(want.size());
+  size_t ends[] = {32, 160, 352, 1216, 1440}, begin = 0;
+  for (size_t end : ends) {
+    best_cpu_row().quantize(x.data(), 9, 160, begin, end, got.data());
+    begin = end;
+  }
+  EXPECT_TRUE(same_bits(got, want));
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace lethe {
+
+/// 32 columns of one row of activations, quantized for integer products: value = scale * q, q in
+/// [-127, 127].
+struct x_unit {
+  int8_t q[32];
+  float scale;
+  float scaled_sum;    // scale * sum of q
+  int16_t sums[2];     // of q, per half: some formats scale by 16
+  int32_t correction;  // -128 * sum of q
+};
+
+/// -offset * sum of q, for the power of two that a type's numbers are stored too high.
+template <int32_t offset>
+[[gnu::always_inline]] constexpr int32_t correction_for(const x_unit& x) {
+  if constexpr (offset == 0)
+    return 0;
+  else
+    return x.correction >> __builtin_ctz(128 / offset);
+}
+
+/// How the units of some rows lie: in tiles of up to six neighbouring rows, as equal as can be, and
+/// in a tile unit after unit, of each the tile's rows. So products find what they need together.
+struct x_layout {
+  uint32_t rows, units;  // units of a row
+  uint32_t tile;         // rows of all tiles but the last
+};
+
+inline constexpr uint32_t x_tile_rows = 6;
+
+[[gnu::always_inline]] constexpr x_layout layout_of_x(uint32_t rows, uint32_t units) {
+  uint32_t tiles = (rows + x_tile_rows - 1) / x_tile_rows;
+  return {rows, units, tiles == 0 ? 1 : (rows + tiles - 1) / tiles};
+}
+
+/// Rows of the tile that begins at row r.
+[[gnu::always_inline]] constexpr uint32_t rows_of_tile(const x_layout& x, uint32_t r) {
+  return x.rows - r < x.tile ? x.rows - r : x.tile;
+}
+
+/// Where unit u of row r lies.
+[[gnu::always_inline]] constexpr size_t place_of_unit(const x_layout& x, uint32_t r, uint32_t u) {
+  uint32_t first = r / x.tile * x.tile;
+  return size_t{first} * x.units + size_t{u} * rows_of_tile(x, first) + (r - first);
+}
+
+}  // namespace lethe
