@@ -143,7 +143,7 @@ result<pattern_text> read_pattern_text(object owner) {
 result<pattern> read_pattern(object owner) {
   auto what = read_pattern_text(owner);
   if (!what) return what.why();
-  return what->is_regex ? pattern::regex(what->text) : pattern::literal(std::string(what->text));
+  return what->is_regex ? pattern::split(what->text) : pattern::literal(std::string(what->text));
 }
 
 }  // namespace lethe::json

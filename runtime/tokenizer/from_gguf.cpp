@@ -64,7 +64,7 @@ result<void> read_byte_level(const gguf_vocab& v, tokenizer_parts& parts) {
   if (!model) return model.why();
   parts.model.emplace<bpe>(*std::move(model));
   for (std::string_view expression : family->patterns) {
-    auto words = pattern::regex(expression);
+    auto words = pattern::split(expression);
     if (!words) return words.why();
     parts.pre_tokenizers.emplace_back(
         pre_tokenizers::split{*std::move(words), pre_tokenizers::behavior::isolated});

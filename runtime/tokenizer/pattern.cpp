@@ -102,7 +102,18 @@ result<pattern> pattern::regex(std::string_view expression) {
   return p;
 }
 
+result<pattern> pattern::split(std::string_view expression) {
+  pattern p;
+  p.scanner_ = word_scanner::of(expression);
+  if (p.scanner_) return p;
+  return regex(expression);
+}
+
 match pattern::find(std::string_view text, size_t from, match_session& s) const {
+  if (scanner_) {
+    if (from >= text.size()) return {};
+    return {match::found, from, scanner_->end(text, from)};
+  }
   if (!code_) {
     size_t at = literal_.empty() ? text.npos : text.find(literal_, from);
     if (at == text.npos) return {};

@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <memory>
 #include <memory_resource>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "runtime/base/result.hpp"
+#include "runtime/tokenizer/word_scanner.hpp"
 
 struct pcre2_real_code_8;
 struct pcre2_real_general_context_8;
@@ -45,6 +47,8 @@ class pattern {
   /// In the dialect of tokenizer.json (Oniguruma), matched by PCRE2: what the two read in
   /// different ways is rewritten, what PCRE2 cannot say is refused.
   static result<pattern> regex(std::string_view expression);
+  /// As regex, which it equals; the best known split patterns are scanned for without PCRE2.
+  static result<pattern> split(std::string_view expression);
 
   /// The first match that begins at or after `from`. The text must be valid UTF-8. Gives up
   /// rather than hang.
@@ -58,6 +62,7 @@ class pattern {
   std::string literal_;
   std::unique_ptr<pcre2_real_code_8, free_code> code_;
   bool compiled_ = false;  // to the machine's code
+  std::optional<word_scanner> scanner_;
 };
 
 error pattern_gave_up();

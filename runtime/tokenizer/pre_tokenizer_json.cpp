@@ -25,7 +25,7 @@ result<void> read_byte_level(object o, all& out) {
   if (!regex) return regex.why();
   if (*prefix) out.emplace_back(pre_tokenizers::prefix_space{});
   if (*regex) {
-    auto words = pattern::regex(split_patterns::gpt2);
+    auto words = pattern::split(split_patterns::gpt2);
     if (!words) return words.why();
     out.emplace_back(pre_tokenizers::split{*std::move(words), behavior::isolated});
   }
