@@ -78,26 +78,45 @@ result<cache> filled(kv_type type, uint32_t context, const cpu_row& row) {
   return c;
 }
 
-std::vector<double> row_at(const kv_view& kv, size_t offset, uint32_t token) {
+/// A key or a value in its page: the numbers, so many bytes apart, and their scale.
+struct stored {
+  const std::byte* numbers;
+  size_t step;
+  const std::byte* scale;
+};
+
+stored key_at(const kv_view& kv, uint32_t token) {
+  size_t bytes = kv_row_bytes(kv.type, head_dim), row = token % page_tokens;
+  size_t size = kv_number_bytes(kv.type);
+  const std::byte* keys = kv.pool + kv.pages[token / page_tokens] * kv.page_bytes + kv.key_offset;
+  return {keys + row * size, page_tokens * size, keys + page_tokens * (bytes - 4) + 4 * row};
+}
+
+stored value_at(const kv_view& kv, uint32_t token) {
   size_t bytes = kv_row_bytes(kv.type, head_dim);
-  const std::byte* at = kv.pool + kv.pages[token / page_tokens] * kv.page_bytes + offset +
-                        token % page_tokens * bytes;
+  size_t size = kv_number_bytes(kv.type);
+  const std::byte* value = kv.pool + kv.pages[token / page_tokens] * kv.page_bytes +
+                           kv.value_offset + token % page_tokens * bytes;
+  return {value, size, value + bytes - 4};
+}
+
+std::vector<double> numbers_of(kv_type type, const stored& at) {
   std::vector<double> values(head_dim);
   float scale = 1;
-  if (kv.type == kv_type::int8) std::memcpy(&scale, at + bytes - sizeof scale, sizeof scale);
+  if (type == kv_type::int8) std::memcpy(&scale, at.scale, sizeof scale);
   for (uint32_t i = 0; i < head_dim; ++i) {
     float f = 0;
     uint16_t half = 0;
-    switch (kv.type) {
+    switch (type) {
       case kv_type::f32:
-        std::memcpy(&f, at + i * sizeof f, sizeof f);
+        std::memcpy(&f, at.numbers + i * at.step, sizeof f);
         break;
       case kv_type::bf16:
-        std::memcpy(&half, at + i * sizeof half, sizeof half);
+        std::memcpy(&half, at.numbers + i * at.step, sizeof half);
         f = f32_of_bf16(half);
         break;
       case kv_type::int8:
-        f = float(int8_t(at[i]));
+        f = float(int8_t(at.numbers[i * at.step]));
         break;
     }
     values[i] = double(f) * double(scale);
@@ -109,7 +128,7 @@ std::vector<double> row_at(const kv_view& kv, size_t offset, uint32_t token) {
 std::vector<double> plain(const kv_view& kv, const float* q, uint32_t position) {
   std::vector<double> weights;
   for (uint32_t t = 0; t <= position; ++t) {
-    auto key = row_at(kv, kv.key_offset, t);
+    auto key = numbers_of(kv.type, key_at(kv, t));
     double dot = 0;
     for (uint32_t i = 0; i < head_dim; ++i) dot += key[i] * double(q[i]);
     weights.push_back(dot / std::sqrt(double(head_dim)));
@@ -118,7 +137,7 @@ std::vector<double> plain(const kv_view& kv, const float* q, uint32_t position) 
   for (double& w : weights) total += w = std::exp(w - most);
   std::vector<double> sum(head_dim);
   for (uint32_t t = 0; t <= position; ++t) {
-    auto value = row_at(kv, kv.value_offset, t);
+    auto value = numbers_of(kv.type, value_at(kv, t));
     for (uint32_t i = 0; i < head_dim; ++i) sum[i] += weights[t] / total * value[i];
   }
   return sum;

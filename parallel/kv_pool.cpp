@@ -40,11 +40,19 @@ void kv_pool::wipe(uint32_t page) {
   touched_[page] = 0;
 }
 
+/// Nothing behind the copied tokens: of keys, which are columns, a piece of each row.
 void kv_pool::copy(const page_copy& c) {
-  size_t bytes = size_t{c.tokens} * kv_row_bytes(layout_.type, layout_.head_dim);
-  size_t halves = size_t{layout_.layers} * layout_.kv_heads * 2;
-  for (size_t i = 0; i < halves; ++i)
-    std::memcpy(at(c.to) + i * layout_.half_bytes(), at(c.from) + i * layout_.half_bytes(), bytes);
+  size_t row = kv_row_bytes(layout_.type, layout_.head_dim), all = layout_.page_tokens;
+  size_t size = kv_number_bytes(layout_.type), scale = layout_.type == kv_type::int8 ? 4 : 0;
+  std::byte *to = at(c.to), *from = at(c.from);
+  auto piece = [&](size_t offset, size_t bytes) { std::memcpy(to + offset, from + offset, bytes); };
+  for (size_t i = 0; i < size_t{layout_.layers} * layout_.kv_heads; ++i) {
+    size_t keys = i * 2 * layout_.half_bytes();
+    for (size_t at = 0; at < (row - scale) * all; at += size * all)
+      piece(keys + at, size * c.tokens);
+    piece(keys + (row - scale) * all, scale * c.tokens);
+    piece(keys + layout_.half_bytes(), row * c.tokens);
+  }
 }
 
 }  // namespace lethe

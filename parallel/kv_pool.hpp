@@ -34,6 +34,7 @@ class kv_pool {
   /// Says that tokens will be written to a page.
   void touch(uint32_t page) { touched_[page] = 1; }
   void wipe(uint32_t page);
+  /// The first tokens of a page.
   void copy(const page_copy& c);
 
   uint32_t pages() const { return uint32_t(touched_.size()); }

@@ -176,6 +176,14 @@ struct decode {
       }
     }
   }
+  /// The pool with keys as a device has them.
+  std::vector<std::byte> on_device(kv_type type) const {
+    std::vector<std::byte> rows = pool;
+    for (size_t i = 0; i < pages.size() * kv_heads; i++) {
+      make_key_rows(type, head_dim, page_tokens, rows.data() + 2 * half_bytes * i);
+    }
+    return rows;
+  }
   kv_view view(kv_type type, uint32_t request, uint32_t head) {
     size_t key = 2 * half_bytes * head;
     return {pool.data(), page_bytes, key,     key + half_bytes, pages.data() + request * pages_each,
@@ -199,7 +207,7 @@ void bench_decode(const bench& b, kv_type type, uint32_t requests, uint32_t cont
   decode d(requests, context, type);
   uint32_t tiles = attention_tiles(context - 1, 0);
   float scale = 1.0f / std::sqrt(float(decode::head_dim));
-  room<std::byte> pool(d.pool);
+  room<std::byte> pool(d.on_device(type));
   room<uint32_t> pages(d.pages);
   room<token_run> runs(d.runs);
   room<float> q(d.q), out(d.q.size());

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "kernels/cpu/attend_layout.inl"
-#include "kernels/cpu/attend_product.inl"
 #include "kernels/cpu/attend_tile.inl"
 #include "kernels/cpu/lanes_math.inl"
 
@@ -37,6 +36,14 @@ inline bool all_see(const attention_part& part, const tile_span& t) {
          t.first >= first_seen(part, part.position + part.tokens - 1);
 }
 
+/// So many queries (of a token that is decoded, or a few) don't pay for a copy of keys and values.
+constexpr uint32_t few_queries = 8;
+
+/// Whether keys and values lie in whole vectors in pages.
+inline bool lies_in_vectors(const kv_view& kv) {
+  return has_whole_vectors(kv) && kv.head_dim % 16 == 0;
+}
+
 void begin_queries(const attention_work& w) {
   const attention_part& part = w.part;
   uint32_t head_dim = part.kv.head_dim;
@@ -54,20 +61,13 @@ void begin_queries(const attention_work& w) {
   }
 }
 
-/// Vectors of 16 keys [begin, end) that hold a tile's keys.
-inline span_of_k vectors_within(const tile_span& t) {
-  return {(t.first - t.base) / 16, (t.last - t.base + 15) / 16};
-}
-
-void score(const attention_work& w, const tile_span& t) {
-  span_of_k vectors = vectors_within(t);
-  product all{w.in(w.at.queries), w.at.padded_dim,   w.in(w.at.keys),
-              attention_tile,     w.in(w.at.scores), attention_tile};
-  all = column_of(all, vectors.begin * 16);
-  for_panels(vectors.end - vectors.begin, [&](uint32_t column, auto width) {
+template <class Keys>
+void score(const attention_work& w, const tile_span& t, const Keys& keys) {
+  product all{w.in(w.at.queries), w.at.padded_dim, w.in(w.at.scores), attention_tile};
+  for_panels(vectors_within(t), [&](uint32_t column, auto width) {
     for_blocks(w.queries, [&](uint32_t q, uint32_t count) {
-      multiply_rows<width.count>(row_of(column_of(all, column), q), count, {0, w.part.kv.head_dim},
-                                 true);
+      multiply_rows<width.count>(row_of(column_of(all, column), q), keys, count,
+                                 {0, w.part.kv.head_dim}, true);
     });
   });
 }
@@ -126,9 +126,9 @@ void weigh_all(const attention_work& w, const tile_span& t) {
 
 /// Adds the weighted values of queries [q, q + count): each query its keys from first to last, and
 /// only those; together where all see them.
-template <uint32_t vectors>
-inline void sum_block(const attention_work& w, const tile_span& t, const product& all, uint32_t q,
-                      uint32_t count) {
+template <uint32_t vectors, class Values>
+inline void sum_block(const attention_work& w, const tile_span& t, const product& all,
+                      const Values& values, uint32_t q, uint32_t count) {
   span_of_k seen[block_rows], common{0, attention_tile};
   for (uint32_t i = 0; i < count; i++) {
     seen[i] = seen_by(w.part, (q + i) / w.part.heads, t);
@@ -136,26 +136,26 @@ inline void sum_block(const attention_work& w, const tile_span& t, const product
   }
   if (common.begin >= common.end) common = {attention_tile, attention_tile};
   auto alone = [&](uint32_t i, uint32_t begin, uint32_t end) {
-    if (begin < end) multiply_rows<vectors>(row_of(all, q + i), 1, {begin, end}, false);
+    if (begin < end) multiply_rows<vectors>(row_of(all, q + i), values, 1, {begin, end}, false);
   };
   for (uint32_t i = 0; i < count; i++) {
     alone(i, seen[i].begin, least_of(common.begin, seen[i].end));
   }
   if (common.begin == attention_tile) return;
-  multiply_rows<vectors>(row_of(all, q), count, common, false);
+  multiply_rows<vectors>(row_of(all, q), values, count, common, false);
   for (uint32_t i = 0; i < count; i++) alone(i, common.end, seen[i].end);
 }
 
-void sum_values(const attention_work& w, const tile_span& t) {
-  product all{w.in(w.at.scores), attention_tile,  w.in(w.at.values),
-              w.at.padded_dim,   w.in(w.at.sums), w.at.padded_dim};
+template <class Values>
+void sum_values(const attention_work& w, const tile_span& t, const Values& values) {
+  product all{w.in(w.at.scores), attention_tile, w.in(w.at.sums), w.at.padded_dim};
   bool whole = all_see(w.part, t);
-  for_panels(uint32_t(w.at.padded_dim / 16), [&](uint32_t column, auto width) {
+  for_panels({0, uint32_t(w.at.padded_dim / 16)}, [&](uint32_t column, auto width) {
     for_blocks(w.queries, [&](uint32_t q, uint32_t count) {
       product panel = column_of(all, column);
-      if (!whole) return sum_block<width.count>(w, t, panel, q, count);
-      multiply_rows<width.count>(row_of(panel, q), count, {t.first - t.base, t.last - t.base},
-                                 false);
+      if (!whole) return sum_block<width.count>(w, t, panel, values, q, count);
+      multiply_rows<width.count>(row_of(panel, q), values, count,
+                                 {t.first - t.base, t.last - t.base}, false);
     });
   });
 }
@@ -179,28 +179,62 @@ inline tile_span tile_at(const attention_part& part, uint32_t base) {
           least_of(base + attention_tile, part.position + part.tokens)};
 }
 
+inline tile_span first_tile(const attention_part& part) {
+  return tile_at(part, first_seen(part, part.position) / attention_tile * attention_tile);
+}
+inline tile_span tile_after(const attention_part& part, const tile_span& t) {
+  return tile_at(part, t.base + attention_tile);
+}
+
+/// A few queries take keys and values from where they lie. While a tile's keys are multiplied its
+/// values are asked for, while those are summed the next tile's keys.
+template <class T>
+void attend_in_pages(const attention_work& w) {
+  const kv_view& kv = w.part.kv;
+  tile_places<T> places[2];
+  size_t row_step = kv_row_bytes(kv.type, kv.head_dim) / sizeof(typename T::number);
+  tile_span t = first_tile(w.part);
+  locate<T>(kv, t, places[0]);
+  for (uint32_t turn = 0; t.first < t.last; turn = 1 - turn) {
+    const tile_places<T>& here = places[turn];
+    tile_places<T>& after = places[1 - turn];
+    tile_span next = tile_after(w.part, t);
+    if (next.first < next.last) {
+      locate<T>(kv, next, after);
+    } else {
+      after = here;
+    }
+    score(w, t, page_keys<T>{here, kv.page_tokens, values_of(kv, here)});
+    weigh_all(w, t);
+    sum_values(w, t, page_values<T>{here, row_step, padded<T>(kv.head_dim), keys_of(kv, after)});
+    t = next;
+  }
+}
+
+/// Many queries share a tile's keys and values as floats.
+template <class T>
+void attend_copied(const attention_work& w) {
+  float *keys = w.in(w.at.keys), *values = w.in(w.at.values);
+  for (tile_span t = first_tile(w.part); t.first < t.last; t = tile_after(w.part, t)) {
+    load_keys<T>(w.part.kv, t, keys);
+    load_values<T>(w.part.kv, t, values, w.at.padded_dim);
+    score(w, t, float_rows{keys, attention_tile});
+    weigh_all(w, t);
+    sum_values(w, t, float_rows{values, w.at.padded_dim});
+  }
+}
+
 /// Softmax over tiles of keys in order, each query keeping its greatest score, the total of its
 /// weights and its weighted sum of values. A query's arithmetic depends on its position alone.
 void attend(const attention_part& part) {
   attention_work w{part, layout_of(part.tokens, part.heads, part.kv.head_dim),
                    part.tokens * part.heads};
-  tile_floats to{w.in(w.at.keys), w.in(w.at.values), w.at.padded_dim};
+  bool in_pages = w.queries <= few_queries && lies_in_vectors(part.kv);
   begin_queries(w);
-  kv_rows rows[2];
-  uint32_t turn = 0, base = first_seen(part, part.position) / attention_tile * attention_tile;
-  tile_span t = tile_at(part, base);
-  locate(part.kv, t, rows[turn]);
-  while (t.first < t.last) {
-    tile_span next = tile_at(part, t.base + attention_tile);
-    bool more = next.first < next.last;
-    if (more) locate(part.kv, next, rows[1 - turn]);
-    load_tile(part.kv, rows[turn], more ? &rows[1 - turn] : nullptr, t, to);
-    score(w, t);
-    weigh_all(w, t);
-    sum_values(w, t);
-    t = next;
-    turn = 1 - turn;
-  }
+  for_numbers(part.kv.type, [&]<class T>(T) {
+    if (in_pages) return attend_in_pages<T>(w);
+    attend_copied<T>(w);
+  });
   end_queries(w);
 }
 

@@ -5,14 +5,15 @@
 namespace lethe {
 namespace {
 
-/// c[row][column] += sum over k of a[row][k] * b[k][column], one k after the other.
+/// c[row][column] += sum over k of a[row][k] * b[k][column], one k after the other. What b is, the
+/// functions below are told beside: b.panel<n>(column) has row(k, to), which gives n vectors of
+/// row k from that column on.
 struct product {
   const float* a;
   size_t a_stride;
-  const float* b;
-  size_t b_stride;
   float* c;
   size_t c_stride;
+  uint32_t column = 0;
 };
 
 /// The k that a row of a product takes.
@@ -31,21 +32,37 @@ struct number {
   static constexpr uint32_t count = n;
 };
 
-template <uint32_t rows, uint32_t vectors>
-inline void multiply_block(const product& p, span_of_k k, bool from_zero) {
+/// Rows of floats.
+struct float_rows {
+  const float* at;
+  size_t stride;
+
+  template <uint32_t vectors>
+  float_rows panel(uint32_t column) const {
+    return {at + column, stride};
+  }
+  template <uint32_t vectors>
+  void row(uint32_t k, lanes (&to)[vectors]) const {
+#pragma GCC unroll 8
+    for (uint32_t v = 0; v < vectors; v++) to[v] = load(at + k * stride + v * 16);
+  }
+};
+
+template <uint32_t rows, uint32_t vectors, class B>
+inline void multiply_block(const product& p, const B& b, span_of_k k, bool from_zero) {
   lanes sum[rows][vectors];
+  float* c = p.c + p.column;
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < rows; r++) {
 #pragma GCC unroll 8
     for (uint32_t v = 0; v < vectors; v++) {
-      sum[r][v] = from_zero ? zero() : load(p.c + r * p.c_stride + v * 16);
+      sum[r][v] = from_zero ? zero() : load(c + r * p.c_stride + v * 16);
     }
   }
-  const float* b = p.b + k.begin * p.b_stride;
-  for (uint32_t i = k.begin; i < k.end; i++, b += p.b_stride) {
+  auto panel = b.template panel<vectors>(p.column);
+  for (uint32_t i = k.begin; i < k.end; i++) {
     lanes row[vectors];
-#pragma GCC unroll 8
-    for (uint32_t v = 0; v < vectors; v++) row[v] = load(b + v * 16);
+    panel.row(i, row);
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < rows; r++) {
       lanes a = set1(p.a[r * p.a_stride + i]);
@@ -56,15 +73,15 @@ inline void multiply_block(const product& p, span_of_k k, bool from_zero) {
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < rows; r++) {
 #pragma GCC unroll 8
-    for (uint32_t v = 0; v < vectors; v++) store(p.c + r * p.c_stride + v * 16, sum[r][v]);
+    for (uint32_t v = 0; v < vectors; v++) store(c + r * p.c_stride + v * 16, sum[r][v]);
   }
 }
 
-/// The product of `rows` rows (at most block_rows), columns [0, 16 * vectors).
-template <uint32_t vectors>
-inline void multiply_rows(product p, uint32_t rows, span_of_k k, bool from_zero) {
+/// The product of `rows` rows (at most block_rows), 16 * vectors columns.
+template <uint32_t vectors, class B>
+inline void multiply_rows(product p, const B& b, uint32_t rows, span_of_k k, bool from_zero) {
   auto take = [&]<uint32_t n>(number<n>) {
-    multiply_block<n, vectors>(p, k, from_zero);
+    multiply_block<n, vectors>(p, b, k, from_zero);
     p.a += n * p.a_stride, p.c += n * p.c_stride, rows -= n;
   };
   if (rows == block_rows) return take(number<block_rows>{});
@@ -77,7 +94,7 @@ inline product row_of(product p, uint32_t row) {
   return p;
 }
 inline product column_of(product p, uint32_t column) {
-  p.b += column, p.c += column;
+  p.column = column;
   return p;
 }
 
@@ -87,14 +104,14 @@ inline void for_blocks(uint32_t rows, F f) {
   for (uint32_t r = 0; r < rows; r += block_rows) f(r, least_of(block_rows, rows - r));
 }
 
-/// f(first column, number<n>) for blocks of columns.
+/// f(first column, number<n>) for blocks of the columns of vectors [begin, end).
 template <class F>
-inline void for_panels(uint32_t vectors, F f) {
-  uint32_t v = 0;
-  for (; v + block_vectors <= vectors; v += block_vectors) {
+inline void for_panels(span_of_k vectors, F f) {
+  uint32_t v = vectors.begin;
+  for (; v + block_vectors <= vectors.end; v += block_vectors) {
     f(v * 16, number<block_vectors>{});
   }
-  for (; v < vectors; v++) f(v * 16, number<1>{});
+  for (; v < vectors.end; v++) f(v * 16, number<1>{});
 }
 
 }  // namespace

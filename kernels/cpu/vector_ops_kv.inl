@@ -2,141 +2,160 @@
 
 #include "kernels/cpu/lanes_math.inl"
 
-// How one head's key or value of one token lies in a page.
+// How keys and values lie in a page (kv_view says it in words), and how they get there.
 
 namespace lethe {
 namespace {
 
-/// f(pointer to 16 elements) with `count` elements of p and zeros after them.
-template <class T, class F>
-inline lanes from_partial(const T* p, uint32_t count, F f) {
-  T all[16] = {};
-  for (uint32_t i = 0; i < count; i++) all[i] = p[i];
-  return f(all);
+/// What a cache holds: `get` makes 16 of them floats, `one` makes one; `put` makes 16 floats them.
+struct f32_numbers {
+  using number = float;
+  static lanes get(const float* p) { return load(p); }
+  static float one(float x) { return x; }
+  static void put(float* p, lanes x) { store(p, x); }
+};
+struct bf16_numbers {
+  using number = uint16_t;
+  static lanes get(const uint16_t* p) { return from_bf16(p); }
+  static float one(uint16_t x) { return __builtin_bit_cast(float, uint32_t{x} << 16); }
+  static void put(uint16_t* p, lanes x) { store_bf16(p, x); }
+};
+struct int8_numbers {
+  using number = int8_t;
+  static lanes get(const int8_t* p) { return from_int8(p); }
+  static float one(int8_t x) { return float(x); }
+  static void put(int8_t* p, lanes x) { store_int8(p, round_to_int(x)); }
+};
+
+/// Whether numbers stand for themselves times a scale of their row.
+template <class T>
+constexpr bool scaled = sizeof(typename T::number) == 1;
+template <class T>
+inline lanes times(lanes x, lanes scale) {
+  return scaled<T> ? mul(x, scale) : x;
 }
 
-struct f32_row {
-  static constexpr uint32_t elements_per_word = 1;
-  static size_t data_bytes(uint32_t head_dim) { return size_t{head_dim} * 4; }
-  struct columns {
-    columns(const std::byte* const*, uint32_t) {}
-    void split(lanes words, float* to, uint32_t) const { store(to, words); }
-  };
-  const float* x;
-  f32_row(const std::byte* row, uint32_t) : x(reinterpret_cast<const float*>(row)) {}
-  lanes whole(uint32_t d) const { return load(x + d); }
-  lanes partial(uint32_t d, uint32_t count) const { return load_partial(x + d, count); }
-  static void put(std::byte* row, const float* from, uint32_t head_dim) {
-    float* to = reinterpret_cast<float*>(row);
-    for_vectors(head_dim,
-                [&](size_t i, auto get, auto store_to) { store_to(to + i, get(from + i)); });
+/// f with the numbers of a type of cache.
+template <class F>
+inline void for_numbers(kv_type type, F f) {
+  switch (type) {
+    case kv_type::f32:
+      return f(f32_numbers{});
+    case kv_type::bf16:
+      return f(bf16_numbers{});
+    case kv_type::int8:
+      return f(int8_numbers{});
   }
+}
+
+/// Where a token's key and value begin. The key's numbers are `page_tokens` apart, and those of
+/// the tokens after it in the page lie beside them.
+template <class T>
+struct kv_place {
+  typename T::number *key, *value;
+  float *key_scale, *value_scale;  // for scaled numbers
 };
 
-struct bf16_row {
-  static constexpr uint32_t elements_per_word = 2;
-  static size_t data_bytes(uint32_t head_dim) { return size_t{head_dim} * 2; }
-  struct columns {
-    columns(const std::byte* const*, uint32_t) {}
-    void split(lanes words, float* to, uint32_t count) const {
-      uint32_t w[16];
-      store(reinterpret_cast<float*>(w), words);
-      for (uint32_t i = 0; i < 16; i++) to[i] = __builtin_bit_cast(float, w[i] << 16);
-      if (count == 1) return;
-      to += attention_tile;
-      for (uint32_t i = 0; i < 16; i++) to[i] = __builtin_bit_cast(float, w[i] & 0xffff0000);
-    }
-  };
-  const uint16_t* x;
-  bf16_row(const std::byte* row, uint32_t) : x(reinterpret_cast<const uint16_t*>(row)) {}
-  lanes whole(uint32_t d) const { return from_bf16(x + d); }
-  lanes partial(uint32_t d, uint32_t count) const {
-    return from_partial(x + d, count, [](const uint16_t* p) { return from_bf16(p); });
+template <class T>
+inline kv_place<T> place_of(const kv_view& kv, uint32_t position) {
+  using number = typename T::number;
+  uint32_t row = position % kv.page_tokens, row_bytes = kv_row_bytes(kv.type, kv.head_dim);
+  std::byte* page = kv.pool + kv.pages[position / kv.page_tokens] * kv.page_bytes;
+  std::byte *keys = page + kv.key_offset, *value = page + kv.value_offset + row * row_bytes;
+  kv_place<T> at{reinterpret_cast<number*>(keys) + row, reinterpret_cast<number*>(value), nullptr,
+                 nullptr};
+  if (scaled<T>) {
+    at.key_scale = reinterpret_cast<float*>(keys + kv.page_tokens * (row_bytes - 4)) + row;
+    at.value_scale = reinterpret_cast<float*>(value + (row_bytes - 4));
   }
-  static void put(std::byte* row, const float* from, uint32_t head_dim) {
-    uint16_t* to = reinterpret_cast<uint16_t*>(row);
-    uint32_t i = 0;
-    for (; i + 16 <= head_dim; i += 16) store_bf16(to + i, load(from + i));
-    uint16_t rest[16];
-    store_bf16(rest, load_partial(from + i, head_dim - i));
-    for (uint32_t k = 0; i + k < head_dim; k++) to[i + k] = rest[k];
-  }
-};
+  return at;
+}
 
-struct int8_row {
-  static uint32_t padded(uint32_t head_dim) { return kv_row_bytes(kv_type::int8, head_dim) - 4; }
-  static constexpr uint32_t elements_per_word = 4;
-  static size_t data_bytes(uint32_t head_dim) { return padded(head_dim); }
-  struct columns {
-    float scales[16];
-    columns(const std::byte* const* rows, uint32_t head_dim) {
-      for (uint32_t i = 0; i < 16; i++) scales[i] = int8_row(rows[i], head_dim).scale;
-    }
-    void split(lanes words, float* to, uint32_t count) const {
-      uint32_t w[16];
-      store(reinterpret_cast<float*>(w), words);
-      for (uint32_t e = 0; e < count; e++, to += attention_tile) {
-        for (uint32_t i = 0; i < 16; i++) {
-          to[i] = float(int32_t(w[i] << (24 - 8 * e)) >> 24) * scales[i];
-        }
-      }
-    }
-  };
-  const int8_t* x;
-  float scale;
-  int8_row(const std::byte* row, uint32_t head_dim)
-      : x(reinterpret_cast<const int8_t*>(row)),
-        scale(*reinterpret_cast<const float*>(row + padded(head_dim))) {}
-  lanes whole(uint32_t d) const { return mul(from_int8(x + d), set1(scale)); }
-  lanes partial(uint32_t d, uint32_t count) const {
-    lanes q = from_partial(x + d, count, [](const int8_t* p) { return from_int8(p); });
-    return mul(q, set1(scale));
-  }
-  static void put(std::byte* row, const float* from, uint32_t head_dim);
-};
+/// Numbers in a row, those that only fill it up included.
+template <class T>
+inline uint32_t padded(uint32_t head_dim) {
+  return scaled<T> ? (head_dim + 3) / 4 * 4 : head_dim;
+}
 
 /// q = round(x * 127 / amax), scale = amax / 127. Of a row so small that 127 / amax is infinite, as
 /// of zeros, every q is 0: what does not fit an int becomes INT32_MIN, whose lowest byte is 0.
-void int8_row::put(std::byte* row, const float* from, uint32_t head_dim) {
+inline float greatest_in(const float* from, uint32_t head_dim) {
   lanes greatest = zero();
   for_vectors(head_dim,
               [&](size_t i, auto get, auto) { greatest = max(absolute(get(from + i)), greatest); });
-  float amax = max_of(greatest);
-  lanes inverse = set1(127.0f / amax);
-  int8_t* to = reinterpret_cast<int8_t*>(row);
-  for (uint32_t d = 0; d < head_dim; d += 16) {
-    uint32_t count = least_of(16, head_dim - d);
-    int8_t q[16];
-    store_int8(q, round_to_int(mul(load_partial(from + d, count), inverse)));
-    for (uint32_t i = 0; i < count; i++) to[d + i] = q[i];
-  }
-  for (uint32_t d = head_dim; d < padded(head_dim); d++) to[d] = 0;
-  *reinterpret_cast<float*>(row + padded(head_dim)) = amax / 127.0f;
+  return max_of(greatest);
 }
 
-template <class Row>
+/// A key or a value whose numbers are `step` apart.
+template <class T>
+void put_row(typename T::number* to, size_t step, float* scale, const float* from,
+             uint32_t head_dim) {
+  float amax = scaled<T> ? greatest_in(from, head_dim) : 0.0f;
+  lanes inverse = set1(127.0f / amax);
+  for (uint32_t d = 0; d < head_dim; d += 16) {
+    uint32_t count = least_of(16, head_dim - d);
+    lanes x = times<T>(load_partial(from + d, count), inverse);
+    typename T::number n[16];
+    if (step == 1 && count == 16) {
+      T::put(to + d, x);
+      continue;
+    }
+    T::put(n, x);
+    for (uint32_t i = 0; i < count; i++) to[(d + i) * step] = n[i];
+  }
+  for (uint32_t d = head_dim; d < padded<T>(head_dim); d++) to[d * step] = 0;
+  if (scaled<T>) *scale = amax / 127.0f;
+}
+
+/// The keys of 16 tokens that lie side by side in a page.
+template <class T>
+void put_keys(const kv_place<T>& at, size_t page_tokens, const float* from, size_t stride,
+              uint32_t head_dim) {
+  float inverses[16] = {};
+  for (uint32_t t = 0; scaled<T> && t < 16; t++) {
+    float amax = greatest_in(from + t * stride, head_dim);
+    inverses[t] = 127.0f / amax;
+    at.key_scale[t] = amax / 127.0f;
+  }
+  lanes inverse = load(inverses);
+  for (uint32_t d = 0; d < head_dim; d += 16) {
+    uint32_t count = least_of(16, head_dim - d);
+    lanes r[16];
+#pragma GCC unroll 16
+    for (uint32_t t = 0; t < 16; t++) r[t] = load_partial(from + t * stride + d, count);
+    transpose(r);
+    for (uint32_t i = 0; i < count; i++) {
+      T::put(at.key + (d + i) * page_tokens, times<T>(r[i], inverse));
+    }
+  }
+  for (uint32_t d = head_dim; d < padded<T>(head_dim); d++) {
+    for (uint32_t t = 0; t < 16; t++) at.key[d * page_tokens + t] = 0;
+  }
+}
+
+template <class T>
 void store_rows(const kv_view& kv, uint32_t position, uint32_t tokens, const float* k,
                 const float* v, size_t stride) {
-  size_t row_bytes = kv_row_bytes(kv.type, kv.head_dim);
-  for (uint32_t t = 0; t < tokens; t++) {
-    uint32_t at = position + t;
-    std::byte* page =
-        kv.pool + kv.pages[at / kv.page_tokens] * kv.page_bytes + at % kv.page_tokens * row_bytes;
-    Row::put(page + kv.key_offset, k + t * stride, kv.head_dim);
-    Row::put(page + kv.value_offset, v + t * stride, kv.head_dim);
+  for (uint32_t t = 0, count; t < tokens; t += count) {
+    kv_place<T> at = place_of<T>(kv, position + t);
+    uint32_t row = (position + t) % kv.page_tokens;
+    bool together = row % 16 == 0 && row + 16 <= kv.page_tokens && t + 16 <= tokens;
+    count = together ? 16 : 1;
+    if (together) {
+      put_keys<T>(at, kv.page_tokens, k + t * stride, stride, kv.head_dim);
+    } else {
+      put_row<T>(at.key, kv.page_tokens, at.key_scale, k + t * stride, kv.head_dim);
+    }
+    for (uint32_t i = t; i < t + count; i++) {
+      at = place_of<T>(kv, position + i);
+      put_row<T>(at.value, 1, at.value_scale, v + i * stride, kv.head_dim);
+    }
   }
 }
 
 void kv_store(const kv_view& kv, uint32_t position, uint32_t tokens, const float* k, const float* v,
               size_t stride) {
-  switch (kv.type) {
-    case kv_type::f32:
-      return store_rows<f32_row>(kv, position, tokens, k, v, stride);
-    case kv_type::bf16:
-      return store_rows<bf16_row>(kv, position, tokens, k, v, stride);
-    case kv_type::int8:
-      return store_rows<int8_row>(kv, position, tokens, k, v, stride);
-  }
+  for_numbers(kv.type, [&]<class T>(T) { store_rows<T>(kv, position, tokens, k, v, stride); });
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ struct token_run {
   uint32_t row, out_row, position, tokens, first_page;
 };
 
-/// One layer's keys and values on a device; kv head h has what kv_view says, head_bytes * h
-/// further.
+/// One layer's keys and values on a device, in pages as kv_view has them, but keys are rows as
+/// values are: row r of kv head h begins at key_offset (or value_offset) + head_bytes * h +
+/// r * kv_row_bytes and ends, if int8, in its scale.
 struct device_kv {
   std::byte* pool;
   size_t page_bytes;

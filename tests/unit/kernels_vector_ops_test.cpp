@@ -143,23 +143,67 @@ std::vector<float> stored(const cpu_row& row, const attention_case& c, const att
   return bytes;
 }
 
-const std::byte* row_at(const kv_view& kv, size_t offset, uint32_t token) {
-  return kv.pool + kv.pages[token / kv.page_tokens] * kv.page_bytes + offset +
-         token % kv.page_tokens * kv_row_bytes(kv.type, kv.head_dim);
+/// A stored key or value: its numbers, so many bytes apart, and its scale.
+struct stored_row {
+  const std::byte* numbers;
+  size_t step;
+  const std::byte* scale;
+};
+
+stored_row key_at(const kv_view& kv, uint32_t token) {
+  size_t row = token % kv.page_tokens, size = kv_number_bytes(kv.type);
+  const std::byte* keys =
+      kv.pool + kv.pages[token / kv.page_tokens] * kv.page_bytes + kv.key_offset;
+  size_t numbers = kv_row_bytes(kv.type, kv.head_dim) - 4;
+  return {keys + row * size, kv.page_tokens * size, keys + kv.page_tokens * numbers + row * 4};
+}
+
+stored_row value_at(const kv_view& kv, uint32_t token) {
+  size_t bytes = kv_row_bytes(kv.type, kv.head_dim);
+  const std::byte* row = kv.pool + kv.pages[token / kv.page_tokens] * kv.page_bytes +
+                         kv.value_offset + token % kv.page_tokens * bytes;
+  return {row, kv_number_bytes(kv.type), row + bytes - 4};
 }
 
 /// Element d of a stored row, read by the format's definition.
-float element_of(const kv_view& kv, const std::byte* row, uint32_t d) {
+float element_of(const kv_view& kv, const stored_row& row, uint32_t d) {
   float f = 0;
-  if (kv.type == kv_type::f32) std::memcpy(&f, row + 4 * d, 4);
-  if (kv.type == kv_type::bf16) {
-    std::memcpy(reinterpret_cast<std::byte*>(&f) + 2, row + 2 * d, 2);
-  }
+  const std::byte* at = row.numbers + d * row.step;
+  if (kv.type == kv_type::f32) std::memcpy(&f, at, 4);
+  if (kv.type == kv_type::bf16) std::memcpy(reinterpret_cast<std::byte*>(&f) + 2, at, 2);
   if (kv.type == kv_type::int8) {
-    std::memcpy(&f, row + kv_row_bytes(kv.type, kv.head_dim) - 4, 4);
-    f *= float(int8_t(row[d]));
+    std::memcpy(&f, row.scale, 4);
+    f *= float(int8_t(*at));
   }
   return f;
+}
+
+/// Chunks that begin and end anywhere, with whole groups of 16 rows among them or not.
+TEST(KvStore, LaysAKeyAsAColumnAndAValueAsARow) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    for (uint32_t page_tokens : {1u, 5u, 16u, 24u, 32u, 48u, 64u}) {
+      for (uint32_t head_dim : {1u, 7u, 16u, 30u, 64u}) {
+        attention_case c{
+            .tokens = 100, .head_dim = head_dim, .type = type, .page_tokens = page_tokens};
+        attention_input in = input_of(c);
+        in.v = in.k;
+        paged_cache cache(c);
+        kv_view kv = cache.view();
+        for (uint32_t at = 0, count = 1; at < 100; at += count, count = count * 5 % 77) {
+          count = std::min(count, 100 - at);
+          const float* x = in.k.data() + size_t{at} * head_dim;
+          best_cpu_row().kv_store(kv, at, count, x, x, head_dim);
+        }
+        for (uint32_t i = 0; i < 100 * head_dim; i++) {
+          uint32_t t = i / head_dim, d = i % head_dim;
+          float key = element_of(kv, key_at(kv, t), d), value = element_of(kv, value_at(kv, t), d);
+          ASSERT_EQ(key, value) << "token " << t << ", element " << d << ", pages of "
+                                << page_tokens << ", head size " << head_dim;
+          ASSERT_NEAR(value, in.k[i], 0.05) << "token " << t << ", element " << d;
+        }
+      }
+    }
+  }
 }
 
 TEST(KvStore, WritesEveryTypeWithinItsRounding) {
@@ -178,8 +222,7 @@ TEST(KvStore, WritesEveryTypeWithinItsRounding) {
         double allowed = type == kv_type::f32    ? 0.0
                          : type == kv_type::bf16 ? std::abs(in.v[i]) / 256
                                                  : amax / 253.9;
-        const std::byte* row = row_at(kv, kv.value_offset, i / head_dim);
-        EXPECT_NEAR(element_of(kv, row, i % head_dim), in.v[i], allowed);
+        EXPECT_NEAR(element_of(kv, value_at(kv, i / head_dim), i % head_dim), in.v[i], allowed);
       }
     }
   }
@@ -191,7 +234,7 @@ TEST(KvStore, RoundsBf16TiesToEven) {
   paged_cache cache(c);
   kv_view kv = cache.view();
   best_cpu_row().kv_store(kv, 0, 1, x, x, 4);
-  const std::byte* row = row_at(kv, kv.key_offset, 0);
+  stored_row row = key_at(kv, 0);
   EXPECT_EQ(element_of(kv, row, 0), 1.0f);
   EXPECT_EQ(element_of(kv, row, 1), 1.0f + 0x1p-6f);
   EXPECT_EQ(element_of(kv, row, 2), INFINITY);
@@ -205,8 +248,8 @@ TEST(KvStore, KeepsAnInt8RowOfZerosAndDenormalsZero) {
   kv_view kv = cache.view();
   best_cpu_row().kv_store(kv, 0, 1, zeros, tiny, 5);
   for (uint32_t d = 0; d < 5; d++) {
-    EXPECT_EQ(element_of(kv, row_at(kv, kv.key_offset, 0), d), 0.0f);
-    EXPECT_EQ(element_of(kv, row_at(kv, kv.value_offset, 0), d), 0.0f);
+    EXPECT_EQ(element_of(kv, key_at(kv, 0), d), 0.0f);
+    EXPECT_EQ(element_of(kv, value_at(kv, 0), d), 0.0f);
   }
 }
 
