@@ -80,13 +80,17 @@ inline unit_range units_of(const matrix& w, uint32_t s) {
           segment_begin(T, w.cols, s + 1) / unit_columns};
 }
 
-/// f(stretch) for each segment of the part, as far as it lies in these units.
+/// f(stretch) for each segment of the part, as far as it lies in `units` of `k`. One without units,
+/// of a short K, is zero and counts as well.
 template <dtype T, class F>
-inline void for_stretches(const matrix& w, const product_part& part, unit_range units, F f) {
+inline void for_stretches(const matrix& w, const product_part& part, unit_range k, unit_range units,
+                          F f) {
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
     unit_range all = units_of<T>(w, s);
     unit_range some{greatest_of(all.begin, units.begin), least_of(all.end, units.end)};
-    if (some.begin < some.end) f(stretch{s, some, some.end == all.end});
+    bool stands_here = all.begin == all.end && all.begin >= units.begin &&
+                       (all.begin < units.end || units.end == k.end);
+    if (some.begin < some.end || stands_here) f(stretch{s, some, some.end == all.end});
   }
 }
 
@@ -124,7 +128,7 @@ template <dtype T>
 void multiply_streams(const matrix& w, const product_part& part, const panel_group& group,
                       const row_block& rows, quant_work<T>& work) {
   work.sums.start(part.segment_begin, part.segment_end, group.count * rows.size());
-  for_stretches<T>(w, part, rows.k, [&](const stretch& some) {
+  for_stretches<T>(w, part, rows.k, rows.k, [&](const stretch& some) {
     add_streams<T>(group, some.units, rows, work);
     work.sums.close(some.segment, 0, group.count * rows.size());
   });
@@ -141,12 +145,12 @@ void add_chunk(const matrix& w, const product_part& part, const panel_group& gro
     }
   }
   uint32_t tiles = (rows.size() + rows.layout.tile - 1) / rows.layout.tile;
-  uint32_t steps = tiles * units.size();
+  uint32_t steps = greatest_of(tiles * units.size(), 1);
   lines_ahead ahead{next, group.stride, (units.size() * unit_bytes(T) / 64 + steps - 1) / steps};
   for_tiles(rows, [&](const row_tile& tile) {
     uint32_t first = tile.before * P;
     lanes* sums = work.sums.active() + first;
-    for_stretches<T>(w, part, units, [&](const stretch& some) {
+    for_stretches<T>(w, part, rows.k, units, [&](const stretch& some) {
       const prepared_unit<T>* ready = work.ready + (some.units.begin - units.begin) * P;
       const x_unit* x = tile.x + size_t{some.units.begin - rows.k.begin} * tile.step;
       add_rows<T, P>(ready, x, tile.step, tile.count, some.units.size(), sums, ahead);
@@ -163,13 +167,15 @@ void multiply_block(const matrix& w, const product_part& part, const panel_group
                     const row_block& rows, quant_work<T>& work) {
   work.sums.start(part.segment_begin, part.segment_end, rows.size() * P);
   uint32_t most = rows.size() <= few_rows ? near_units : ready_units;
-  for (uint32_t u = rows.k.begin; u < rows.k.end; u += most) {
+  uint32_t u = rows.k.begin;
+  do {
     uint32_t end = least_of(u + most, rows.k.end);
     // Behind K come the next panels.
     const uint8_t* next = end < rows.k.end ? find_unit<T>(group.first, end).header
                                            : find_unit<T>(group.panel(P), rows.k.begin).header;
     add_chunk<T, P>(w, part, group, {u, end}, rows, next, work);
-  }
+    u = end;
+  } while (u < rows.k.end);
 }
 
 /// P panels from p on times all rows.

@@ -18,10 +18,10 @@ class segment_tree {
   void start(uint32_t first, uint32_t end, uint32_t count) {
     last_ = end - 1;
     uint8_t waiting = 0;
-    for (uint32_t s = first; s < end; s++) {
+    for (uint32_t s = 0; s < segments; s++) {
       waiting_[s] = waiting;
       uint32_t level = level_of(s);
-      waiting = uint8_t(waiting >> level << level | 1u << level);
+      if (s >= first) waiting = uint8_t(waiting >> level << level | 1u << level);
     }
     for (uint32_t i = 0; i < count; i++) active_[i] = zero();
   }

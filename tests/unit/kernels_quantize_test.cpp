@@ -118,8 +118,8 @@ TEST(Quantize, EachUnitHasAPlaceOfItsOwnBesideItsTile) {
         ASSERT_LT(at, taken.size()) << rows;
         EXPECT_FALSE(taken[at]) << rows;
         taken[at] = true;
-        bool beside = r % layout.tile != 0;
-        if (beside) EXPECT_EQ(at, place_of_unit(layout, r - 1, u) + 1) << rows;
+        uint32_t first = r / layout.tile * layout.tile;
+        EXPECT_EQ(at, place_of_unit(layout, first, u) + (r - first)) << rows;
       }
     }
   }
