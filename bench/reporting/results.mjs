@@ -19,13 +19,14 @@ const fields = {
   barrier: {threads: "number", ns: "number", ns_p10: "number", ns_p90: "number"},
   step: {streams: "number", step_us: "number", arithmetic_us: "number", rest_us: "number",
          rest_us_p90: "number"},
-  serving: {who: "string", clients: "number", tokens_per_second: "number", ttft_p50_ms: "number",
-            ttft_p95_ms: "number", gap_p50_ms: "number", gap_p95_ms: "number"},
+  serving: {who: "string", clients: "number", tokens_per_second: "number or null",
+            ttft_p50_ms: "number", ttft_p95_ms: "number", gap_p50_ms: "number",
+            gap_p95_ms: "number"},  // null: never were all clients busy
   start: {which: "string", seconds: "number"},
   accuracy: {model: "string", type: "string", kl: "number", top1: "number", positions: "number"},
   evaluation: {type: "string", score: "number", of: "number"},
   tokenizing: {tokenizer: "string", text: "string", threads: "number", mb_per_second: "number"},
-  sampling: {share_of_step: "number"},
+  sampling: {features: "string", rows: "number", us_per_row: "number", share_of_step: "number"},
 };
 /** And what limits are computed from, which only our own lines say. */
 const work = {
@@ -37,7 +38,9 @@ const work = {
 function checkFields(line, wanted, fail) {
   for (const [name, kind] of Object.entries(wanted)) {
     const value = line[name];
-    if (typeof value !== kind || (kind === "number" && !Number.isFinite(value)))
+    if (value === null && kind === "number or null") continue;
+    const [type] = kind.split(" ");
+    if (typeof value !== type || (type === "number" && !Number.isFinite(value)))
       fail(`"${line.what}" has no ${kind} "${name}"`);
   }
 }

@@ -2,15 +2,16 @@
 import {attentionFigures, decodeFigures, noisyFrom, otherFigures, prefillFigures, smallFigures,
         streamFigures} from "./figures.mjs";
 
-const number = (value) => value === undefined ? "" : value >= 100 ? value.toFixed(0)
+const number = (value) => value === undefined || value === null ? "" : value >= 100 ? value.toFixed(0)
                           : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 const ratio = (a, b) => (b ? (a / b).toFixed(2) : "");
 const verdict = (f) => f.noisy ? `noisy: the limit moved by ${f.apart.toFixed(1)}x`
                        : f.reached === undefined ? "" : f.reached ? "yes" : "**no**";
 const aim = (value) => (value === undefined ? "" : String(value));
 /** Twice the throughput at no worse p95; undefined where one side is not measured. */
-const serves = (a, b) => a && b && a.tokens_per_second >= 2 * b.tokens_per_second &&
-  a.ttft_p95_ms <= b.ttft_p95_ms && a.gap_p95_ms <= b.gap_p95_ms;
+const serves = (a, b) => a?.tokens_per_second && b?.tokens_per_second
+  ? a.tokens_per_second >= 2 * b.tokens_per_second && a.ttft_p95_ms <= b.ttft_p95_ms &&
+    a.gap_p95_ms <= b.gap_p95_ms : undefined;
 const plot = (name, says) => `\n\n![${says}](performance/${name}.svg)`;
 
 /** What a table says, and the table, or a word that there is none. */
@@ -184,9 +185,10 @@ function tokenizing({tokenizing: all}) {
 
 function sampling({sampling: all}) {
   return section("Sampling",
-    "A batch with all features, at a vocabulary of 128,256, beside a step of the 1B model.",
-    ["what", "share of a step", "aim", "reached"],
-    all.map((l) => [l.streams ? `${l.streams} streams` : "a batch", percent(l.share_of_step), "2 %",
+    "All rows of a batch with the same features, at a vocabulary of 128,256, as a share of one " +
+    "stream's step of the 1B model.",
+    ["features", "rows", "µs a row", "share of a step", "aim", "reached"],
+    all.map((l) => [l.features, l.rows, number(l.us_per_row), percent(l.share_of_step), "2 %",
                     yes(l.share_of_step <= 0.02)]));
 }
 
@@ -224,7 +226,7 @@ function otherFalls(f) {
       `- tokenizing, ${l.name}: ${number(l.slowest.mb_per_second)} MB/s of ${l.slowest.text}, ` +
       "of 20"),
     ...f.sampling.filter((l) => l.share_of_step > 0.02).map((l) =>
-      `- sampling: ${percent(l.share_of_step)} of a step, of 2 %`),
+      `- sampling, ${l.features}, ${l.rows} rows: ${percent(l.share_of_step)} of a step, of 2 %`),
   ];
 }
 

@@ -99,7 +99,19 @@ test('what has no limit is judged by its aim', () => {
   assert.match(part, /\| ember \| q8_0 \| 4000 \| 0\.000015 \| 99\.62 % \| 99\.5 % \| yes \|/);
   assert.match(part, /\| q8_0 \| 897 \| 1000 \| 89\.70 % \| 0\.30 \| 0\.5 \| yes \|/);
   assert.match(part, /\| llama-spm \| 12\.0 \| 22\.0 \| \*\*no\*\* \|/); // with two threads
-  assert.match(part, /\| 16 streams \| 1\.30 % \| 2 % \| yes \|/);
+  assert.match(part, /\| top_k \| 16 \| 41\.0 \| 1\.30 % \| 2 % \| yes \|/);
+});
+
+test('a throughput that no window was found for is left out, and nothing is claimed', () => {
+  const some = lines.map((l) => l.what === 'serving' && l.who === 'llama.cpp' && l.clients === 8
+    ? {...l, tokens_per_second: null} : l);
+  const text = some.map((l) => JSON.stringify(l)).join('\n');
+  const part = measuredPart(readResults(text, 'results'));
+  assert.match(part, /\| 8 \| 40\.0 \|  \|  \|.*\|  \|/);
+  assert.ok(!part.slice(0, part.indexOf('### Decode')).includes('serving, 8 clients'));
+  assert.doesNotMatch(plots(some).serving.toString(), /NaN|null|undefined/);
+  const wrong = text.replace('"who":"lethe","clients":1,"tokens_per_second":10', '"who":"lethe","clients":1');
+  assert.throws(() => readResults(wrong, 'results'), /no number or null "tokens_per_second"/);
 });
 
 test('a group that was not measured is said to be missing', () => {
