@@ -140,6 +140,26 @@ TEST(Attend, DoesNotDependOnPagesChunksOrBlocksWithinAWindow) {
   }
 }
 
+/// One token's seven, eight or nine queries are on both sides of what is multiplied in pages.
+TEST(Attend, DoesNotDependOnHowManyQueriesComeTogether) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    for (uint32_t heads : {1u, 4u, 7u, 8u, 9u}) {
+      for (uint32_t window : {0u, 1u, 40u, 100u}) {
+        attention_case c{.tokens = 150, .heads = heads, .head_dim = 48, .window = window};
+        c.type = type;
+        attention_input in = input_of(c);
+        std::vector<float> whole = run_case(reference_row(), c, in);
+        for (uint32_t page_tokens : {5u, 16u, 32u, 48u, 64u}) {
+          c.page_tokens = page_tokens, c.chunk = 1;
+          EXPECT_TRUE(same_bits(run_case(best_cpu_row(), c, in), whole))
+              << heads << " heads, window " << window << ", pages of " << page_tokens << ", type "
+              << int(type);
+        }
+      }
+    }
+  }
+}
+
 TEST(Attend, KeepsALaterTokensInfinityFromEarlierOnes) {
   attention_case c{.tokens = 40, .heads = 1, .head_dim = 16};
   attention_input in = input_of(c), spoilt = in;
