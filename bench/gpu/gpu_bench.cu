@@ -129,10 +129,11 @@ void bench_product(const bench& b, dtype type, uint32_t n, uint32_t k) {
   }
   for (uint32_t m : {1u, 4u, 16u, 128u}) {
     input x(m, k, k, normal_floats(size_t{m} * k, m));
-    room<float> f(x.f), scales(x.scales), y(size_t{m} * n);
-    room<int8_t> q(x.q);
-    room<int16_t> sums(x.sums);
-    activations on{m, f.data(), k, {q.data(), scales.data(), sums.data()}};
+    room<float> f(x.f), scales(x.plain.scales), y(size_t{m} * n);
+    room<int8_t> q(x.plain.q);
+    room<int16_t> sums(x.plain.sums);
+    activations on{.rows = m, .f = f.data(), .stride = k};
+    on.q = {q.data(), scales.data(), sums.data()};
     auto run = [&](int i) {
       matrix turn{type, n, k, panels.data() + uint32_t(i) % copies * bytes};
       return cuda.matmul({turn}, {0, n, 0, segments}, on, y.data(), n, b.stream);
