@@ -111,8 +111,8 @@ function roundUp(value) {
 function servingPlot(all) {
   const clients = [...new Set(all.map((l) => l.clients))].sort((a, b) => a - b);
   const speed = (who, n) =>
-    all.find((l) => l.who === who && l.clients === n)?.tokens_per_second ?? undefined;
-  const most = roundUp(Math.max(...all.map((l) => l.tokens_per_second)));
+    all.find((l) => l.who === who && l.clients === n)?.tokens_per_second;
+  const most = roundUp(Math.max(...all.map((l) => l.tokens_per_second ?? 0)));
   const says = (v) => v && `${number(v)} tok/s`;
   return bars("Serving through the API", "tokens a second of all clients", clients.map((n) => ({
     label: `${n} client${n === 1 ? "" : "s"}`, share: speed("lethe", n) ?? 0,

@@ -67,7 +67,8 @@ export function readResults(text, name) {
       fail(`is no line of JSON: ${row.slice(0, 60)}`);
     }
     checkLine(line, fail);
-    lines.push({...line, at_line: i + 1});
+    const measured = Object.entries(line).filter(([, value]) => value !== null);
+    lines.push({...Object.fromEntries(measured), at_line: i + 1});
   });
   if (lines[0]?.what !== "context")
     throw new Error(`${name}:1: the first line must say where and when ("what": "context")`);

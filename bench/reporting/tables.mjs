@@ -2,7 +2,7 @@
 import {attentionFigures, decodeFigures, noisyFrom, otherFigures, prefillFigures, smallFigures,
         streamFigures} from "./figures.mjs";
 
-const number = (value) => value === undefined || value === null ? "" : value >= 100 ? value.toFixed(0)
+const number = (value) => value === undefined ? "" : value >= 100 ? value.toFixed(0)
                           : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 const ratio = (a, b) => (b ? (a / b).toFixed(2) : "");
 const verdict = (f) => f.noisy ? `noisy: the limit moved by ${f.apart.toFixed(1)}x`

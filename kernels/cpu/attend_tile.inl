@@ -122,13 +122,7 @@ struct page_values {
   }
 };
 
-/// Where a tile's floats go: keys as [head_dim][attention_tile], values as
-/// [attention_tile][value_stride].
-struct tile_floats {
-  float *keys, *values;
-  size_t value_stride;
-};
-
+/// Keys as [head_dim][attention_tile] floats.
 template <class T>
 void load_keys(const kv_view& kv, const tile_span& t, float* to) {
   if (has_whole_vectors(kv)) {
@@ -152,6 +146,7 @@ void load_keys(const kv_view& kv, const tile_span& t, float* to) {
   }
 }
 
+/// Values as [attention_tile][stride] floats.
 template <class T>
 void load_values(const kv_view& kv, const tile_span& t, float* to, size_t stride) {
   for (uint32_t i = t.first; i < t.last; i++) {

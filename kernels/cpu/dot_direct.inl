@@ -36,7 +36,7 @@ inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
                          int_lanes (&sums)[P][R]) {
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; r++) {
-    int_lanes start = offset == 0 ? int_zero() : int_set1(correction_for<offset>(x[r]));
+    int_lanes start = int_set1(correction_for<offset>(x[r]));
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < P; p++) sums[p][r] = start;
   }

@@ -48,8 +48,8 @@ struct row_block {
   uint32_t size() const { return end - begin; }
 };
 
-/// Rows that go through the registers together: unit k.begin + u of row begin + r is
-/// x[u * step + r]; `sums` of them come before in the block.
+/// Rows of x from `begin` on that go through the registers together: unit k.begin + u of row
+/// begin + r is x[u * step + r]. `before` rows of the block come before them.
 struct row_tile {
   const x_unit* x;
   uint32_t step, begin, count, before;
@@ -80,18 +80,29 @@ inline unit_range units_of(const matrix& w, uint32_t s) {
           segment_begin(T, w.cols, s + 1) / unit_columns};
 }
 
-/// f(stretch) for each segment of the part, as far as it lies in `units` of `k`. One without units,
-/// of a short K, is zero and counts as well.
-template <dtype T, class F>
-inline void for_stretches(const matrix& w, const product_part& part, unit_range k, unit_range units,
-                          F f) {
+/// The part's segments, as far as they lie in `units` of `k`. One without units, of a short K, is
+/// zero and counts as well.
+struct stretches {
+  stretch all[segments];
+  uint32_t count = 0;
+  const stretch* begin() const { return all; }
+  const stretch* end() const { return all + count; }
+};
+
+template <dtype T>
+inline stretches stretches_of(const matrix& w, const product_part& part, unit_range k,
+                              unit_range units) {
+  stretches found;
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
     unit_range all = units_of<T>(w, s);
     unit_range some{greatest_of(all.begin, units.begin), least_of(all.end, units.end)};
     bool stands_here = all.begin == all.end && all.begin >= units.begin &&
                        (all.begin < units.end || units.end == k.end);
-    if (some.begin < some.end || stands_here) f(stretch{s, some, some.end == all.end});
+    if (some.begin < some.end || stands_here) {
+      found.all[found.count++] = {s, some, some.end == all.end};
+    }
   }
+  return found;
 }
 
 inline void store_tile(const product_part& part, const panel_group& group, const row_tile& tile,
@@ -128,10 +139,10 @@ template <dtype T>
 void multiply_streams(const matrix& w, const product_part& part, const panel_group& group,
                       const row_block& rows, quant_work<T>& work) {
   work.sums.start(part.segment_begin, part.segment_end, group.count * rows.size());
-  for_stretches<T>(w, part, rows.k, rows.k, [&](const stretch& some) {
+  for (const stretch& some : stretches_of<T>(w, part, rows.k, rows.k)) {
     add_streams<T>(group, some.units, rows, work);
     work.sums.close(some.segment, 0, group.count * rows.size());
-  });
+  }
   store_tile(part, group, {nullptr, 0, rows.begin, rows.size(), 0}, work.sums.active());
 }
 
@@ -144,19 +155,21 @@ void add_chunk(const matrix& w, const product_part& part, const panel_group& gro
       prepare_unit<T>(find_unit<T>(group.panel(p), units.begin + u), work.ready[u * P + p]);
     }
   }
-  uint32_t tiles = (rows.size() + rows.layout.tile - 1) / rows.layout.tile;
-  uint32_t steps = greatest_of(tiles * units.size(), 1);
+  stretches here = stretches_of<T>(w, part, rows.k, units);
+  uint32_t steps = 0;
+  for_tiles(rows, [&](const row_tile&) { steps += units.size(); });
+  steps = greatest_of(steps, 1);
   lines_ahead ahead{next, group.stride, (units.size() * unit_bytes(T) / 64 + steps - 1) / steps};
   for_tiles(rows, [&](const row_tile& tile) {
     uint32_t first = tile.before * P;
     lanes* sums = work.sums.active() + first;
-    for_stretches<T>(w, part, rows.k, units, [&](const stretch& some) {
+    for (const stretch& some : here) {
       const prepared_unit<T>* ready = work.ready + (some.units.begin - units.begin) * P;
       const x_unit* x = tile.x + size_t{some.units.begin - rows.k.begin} * tile.step;
       add_rows<T, P>(ready, x, tile.step, tile.count, some.units.size(), sums, ahead);
       ahead.at += some.units.size() * ahead.lines * 64;
       if (some.ends) work.sums.close(some.segment, first, first + tile.count * P);
-    });
+    }
     if (units.end == rows.k.end) store_tile(part, group, tile, sums);
   });
 }

@@ -77,8 +77,6 @@ inline uint32_t padded(uint32_t head_dim) {
   return scaled<T> ? (head_dim + 3) / 4 * 4 : head_dim;
 }
 
-/// q = round(x * 127 / amax), scale = amax / 127. Of a row so small that 127 / amax is infinite, as
-/// of zeros, every q is 0: what does not fit an int becomes INT32_MIN, whose lowest byte is 0.
 inline float greatest_in(const float* from, uint32_t head_dim) {
   lanes greatest = zero();
   for_vectors(head_dim,
@@ -86,7 +84,9 @@ inline float greatest_in(const float* from, uint32_t head_dim) {
   return max_of(greatest);
 }
 
-/// A key or a value whose numbers are `step` apart.
+/// A key or a value whose numbers are `step` apart. int8: q = round(x * 127 / amax), scale =
+/// amax / 127. Of a row so small that 127 / amax is infinite, as of zeros, every q is 0: what does
+/// not fit an int becomes INT32_MIN, whose lowest byte is 0.
 template <class T>
 void put_row(typename T::number* to, size_t step, float* scale, const float* from,
              uint32_t head_dim) {

@@ -32,36 +32,45 @@ std::optional<word_scanner> word_scanner::of(std::string_view expression) {
   auto named = [expression](std::string_view family) {
     return expression == split_patterns::find(family)->patterns[0];
   };
-  if (expression == split_patterns::gpt2) return word_scanner({.spaced_numbers = true});
+  auto made = [](rules r) {
+    std::optional<word_scanner> scanner = word_scanner(r);
+    if (!scanner->mark_all()) scanner.reset();
+    return scanner;
+  };
+  if (expression == split_patterns::gpt2) return made({.spaced_numbers = true});
   bool json3 = expression == llama3_json, json1 = expression == qwen2_json;
   bool three = json3 || named("llama3");
   if (!three && !json1 && !named("qwen2")) return {};
-  return word_scanner({.newlines = true,
-                       .any_case = true,
-                       .long_s = json3 || json1,
-                       .numbers = three ? 3u : 1u,
-                       .any_before_letters = true});
+  return made({.newlines = true,
+               .any_case = true,
+               .long_s = json3 || json1,
+               .numbers = three ? 3u : 1u,
+               .any_before_letters = true});
 }
 
-word_scanner::word_scanner(rules r) : rules_(r), kinds_(0x10000, kind::other) {
+bool word_scanner::mark_all() {
   std::string all = every_character();
-  mark(all, R"(\p{L}+)", kind::letter);
-  mark(all, R"(\p{N}+)", kind::number);
-  mark(all.substr(0, all.find("\u3001")), R"(\s+)", kind::space);  // U+3000 is the last
-  if (r.newlines) kinds_['\r'] = kinds_['\n'] = kind::newline;
+  std::string_view to_spaces = std::string_view(all).substr(0, all.find("\u3001"));
+  bool whole = mark(all, R"(\p{L}+)", kind::letter) && mark(all, R"(\p{N}+)", kind::number) &&
+               mark(to_spaces, R"(\s+)", kind::space);  // U+3000 is the last
+  if (rules_.newlines) kinds_['\r'] = kinds_['\n'] = kind::newline;
+  return whole;
 }
 
-/// As PCRE2 sees them: its Unicode may be older or newer than ours.
-void word_scanner::mark(std::string_view all, std::string_view expression, kind k) {
+/// As PCRE2 sees them: its Unicode may be older or newer than ours. False if it gives up.
+bool word_scanner::mark(std::string_view all, std::string_view expression, kind k) {
   auto p = pattern::regex(expression);
+  if (!p) return false;
   match_session session(all.size(), std::pmr::get_default_resource());
-  for (match m; p && (m = p->find(all, m.end, session)).state == match::found;)
+  match m;
+  while ((m = p->find(all, m.end, session)).state == match::found)
     for (size_t i = m.begin; i < m.end;) {
       auto s = utf8::at(all, i);
       if (s.code >= kinds_.size()) kinds_.resize(s.code + 1, kind::other);
       kinds_[s.code] = k;
       i += s.length;
     }
+  return m.state == match::none;
 }
 
 inline word_scanner::character word_scanner::at(std::string_view text, size_t i) const noexcept {

@@ -32,8 +32,9 @@ class word_scanner {
     kind is;
     uint32_t length;
   };
-  explicit word_scanner(rules r);
-  void mark(std::string_view all, std::string_view expression, kind k);
+  explicit word_scanner(rules r) : rules_(r), kinds_(0x10000, kind::other) {}
+  bool mark_all();
+  bool mark(std::string_view all, std::string_view expression, kind k);
   character at(std::string_view text, size_t i) const noexcept;
   size_t past(kind k, std::string_view text, size_t i) const noexcept;
   size_t past_numbers(std::string_view text, size_t i) const noexcept;
