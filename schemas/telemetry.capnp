@@ -40,6 +40,7 @@ enum Event {
   loaderWasSet @29 $help("{} variables of the loader were set (LD_PRELOAD and its like): what they had loaded runs inside, and sees what this process sees");
   notFiltered @30 $help("system calls can't be filtered: {errno}");
   notLocked @31 $help("{bytes} of heaps and stacks, where keys are, are not locked: raise the limit (ulimit -l, LimitMEMLOCK= in a unit), or switch swap off");
+  notEnded @32 $help("something here does not end; ended with the process");
 }
 
 enum Part {

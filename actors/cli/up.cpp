@@ -19,7 +19,7 @@ namespace lethe {
 
 namespace {
 
-constexpr std::chrono::seconds end_patience{5};
+constexpr std::chrono::seconds end_patience{15};
 
 /// Signals are taken by the loop below and by nothing else; threads inherit the mask.
 sigset_t block_signals() {
@@ -244,6 +244,15 @@ void close_process(new_code code, live_view& view) {
   if (auto left = lock_heaps().left; left > 0) view.say(schema::Event::NOT_LOCKED, left);
 }
 
+/// What is broken, or a connection that was just lost, may keep the rest from ending.
+void bound_end(int code) {
+  std::thread([code] {
+    std::this_thread::sleep_for(end_patience);
+    say_once(telemetry_event(schema::Event::NOT_ENDED));
+    ::_exit(code);
+  }).detach();
+}
+
 int serve(const checked_config& checked, const std::string& host, detached_start& waits) {
   if (auto note = shared_cores(checked.layout, host, machine::here()))
     std::fputs(fmt::format("note: {}\n", *note).c_str(), stderr);
@@ -266,19 +275,12 @@ int serve(const checked_config& checked, const std::string& host, detached_start
   tell_listeners((*node)->listeners(), view);
   watch.run(signals);
   auto broken = (*node)->broken();
-  if (!broken) {
-    (*node)->end();
-    view.say(checked.is_service() ? schema::Event::SERVICE_DOWN : schema::Event::DOWN);
-    return 0;
-  }
-  view.say(*broken);
-  std::thread([] {  // what is broken may keep others from ending
-    std::this_thread::sleep_for(end_patience);
-    ::_exit(1);
-  })
-      .detach();
+  if (broken) view.say(*broken);
+  const int code = broken ? 1 : 0;
+  bound_end(code);
   (*node)->end();
-  return 1;
+  if (!broken) view.say(checked.is_service() ? schema::Event::SERVICE_DOWN : schema::Event::DOWN);
+  return code;
 }
 
 /// Where a detached host's part tells what it does: beside its control socket.

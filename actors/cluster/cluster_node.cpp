@@ -320,9 +320,10 @@ result<void> cluster_node::leave(schema::Down how) {
     refused = answer.why().text;
   }
   if (refused.empty()) return {};
+  if (leads_) return fail("{}", refused);
   // Nobody can tell it to end, and what ran here has ended with the leader's link.
-  if (!leads_) ended_ = true;
-  return fail("{}", refused);
+  ended_ = true;
+  return {};
 }
 
 void cluster_node::end() {

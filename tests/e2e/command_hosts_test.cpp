@@ -330,5 +330,20 @@ TEST_F(Hosts, ALeaderThatDiesGetsItsHostsBack) {
   EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
 }
 
+/// The order to leave waits for an answer, the link is found lost, and all ends, at once.
+TEST_F(Hosts, ASignalWhileTheLeaderIsBeingLostIsObeyed) {
+  auto path = file("two.toml", config({"north", "south"}, 2, 1000));
+  up(path, "north");
+  for (int ms : {900, 1000, 1050, 1100}) {
+    up(path, "south");
+    ASSERT_TRUE(eventually([&] { return is_whole(path); })) << status(path);
+    ASSERT_EQ(machine("south").cable(false), "");
+    std::this_thread::sleep_for(milliseconds(ms));
+    ::kill(host("south").pid, SIGTERM);
+    EXPECT_EQ(host("south").wait(), 0) << ms << " ms: " << host("south").errors();
+    ASSERT_EQ(machine("south").cable(true), "");
+  }
+}
+
 }  // namespace
 }  // namespace lethe
