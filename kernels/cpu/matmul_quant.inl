@@ -16,10 +16,10 @@ struct unit_range {
   uint32_t size() const { return end - begin; }
 };
 
-/// Up to `stream_rows` rows of x go straight along the weights, of several panels by turns: memory
-/// is read fastest in a few streams. More rows go in blocks, tile by tile, along units that were
-/// made ready before and stay in a near cache; while rows are few, in the nearest.
-inline constexpr uint32_t stream_rows = 2, stream_panels = 4;
+/// Rows of x that fit one tile go straight along the weights, of several panels by turns: memory is
+/// read fastest in a few streams. More rows go in blocks, tile by tile, along units that were made
+/// ready before and stay in a near cache; while rows are few, in the nearest.
+inline constexpr uint32_t stream_rows = tile_rows, stream_panels = 4;
 inline constexpr uint32_t few_rows = 24, near_units = 8;
 inline constexpr uint32_t most_rows = 132, ready_units = 32;
 
@@ -115,35 +115,57 @@ inline void store_tile(const product_part& part, const panel_group& group, const
   }
 }
 
-/// From memory: of each panel a unit, then of each the next.
-template <dtype T>
-void add_streams(const panel_group& group, unit_range units, const row_block& rows,
-                 quant_work<T>& work) {
-  uint32_t count = rows.size();
-  const x_unit* x = rows.x + size_t{units.begin - rows.k.begin} * count;
-  for (uint32_t u = units.begin; u < units.end; u++, x += count) {
-    for (uint32_t p = 0; p < group.count; p++) {
-      unit_place at = find_unit<T>(group.panel(p), u);
-      for (uint32_t i = 0; i < unit_bytes(T); i += 64) {
-        __builtin_prefetch(at.unit + fetch_ahead + i);
-      }
-      prepared_unit<T> unit;
-      prepare_unit<T>(at, unit);
-      add_rows<T, 1, stream_rows>(&unit, x, count, count, 1, work.sums.active() + p * count, {});
+/// Unit u of P panels from memory, times R rows.
+template <dtype T, uint32_t P, uint32_t R>
+[[gnu::always_inline]] inline void add_from_memory(const panel_group& group, uint32_t first,
+                                                   uint32_t u, const x_unit* x, lanes* sums) {
+  prepared_unit<T> units[P];
+  const prepared_unit<T>* all[P];
+#pragma GCC unroll 4
+  for (uint32_t p = 0; p < P; p++) {
+    unit_place at = find_unit<T>(group.panel(first + p), u);
+    for (uint32_t i = 0; i < unit_bytes(T); i += 64) {
+      __builtin_prefetch(at.unit + fetch_ahead + i);
     }
+    prepare_unit<T>(at, units[p]);
+    all[p] = units + p;
   }
+  add_unit<T, P, R>(all, x, sums + first * R);
 }
 
-/// A few panels times one or two rows.
-template <dtype T>
+/// A few panels times R rows: of each panel a unit, then of each the next.
+template <dtype T, uint32_t R>
 void multiply_streams(const matrix& w, const product_part& part, const panel_group& group,
                       const row_block& rows, quant_work<T>& work) {
-  work.sums.start(part.segment_begin, part.segment_end, group.count * rows.size());
+  constexpr uint32_t P = tile_panels_quant;
+  uint32_t sums = group.count * R;
+  work.sums.start(part.segment_begin, part.segment_end, sums);
   for (const stretch& some : stretches_of<T>(w, part, rows.k, rows.k)) {
-    add_streams<T>(group, some.units, rows, work);
-    work.sums.close(some.segment, 0, group.count * rows.size());
+    for (uint32_t u = some.units.begin; u < some.units.end; u++) {
+      const x_unit* x = rows.x + size_t{u - rows.k.begin} * R;
+      uint32_t p = 0;
+      for (; p + P <= group.count; p += P) {
+        add_from_memory<T, P, R>(group, p, u, x, work.sums.active());
+      }
+      if constexpr (P > 1) {
+        for (; p < group.count; p++) {
+          add_from_memory<T, 1, R>(group, p, u, x, work.sums.active());
+        }
+      }
+    }
+    work.sums.close(some.segment, 0, sums);
   }
-  store_tile(part, group, {nullptr, 0, rows.begin, rows.size(), 0}, work.sums.active());
+  store_tile(part, group, {nullptr, 0, rows.begin, R, 0}, work.sums.active());
+}
+
+/// multiply_streams for 1 to R rows of x.
+template <dtype T, uint32_t R = stream_rows>
+void multiply_few(const matrix& w, const product_part& part, const panel_group& group,
+                  const row_block& rows, quant_work<T>& work) {
+  if constexpr (R > 1) {
+    if (rows.size() < R) return multiply_few<T, R - 1>(w, part, group, rows, work);
+  }
+  multiply_streams<T, R>(w, part, group, rows, work);
 }
 
 /// Units of P panels. `next` is where the weights after them lie.
@@ -218,7 +240,7 @@ void multiply_quant(const matrix& w, const product_part& part, const activations
     count = x.rows <= stream_rows ? least_of(stream_panels, end - p) : end - p < P ? 1 : P;
     panel_group group{(const uint8_t*)w.panels + p * stride, stride, p, count, y, y_stride};
     if (x.rows <= stream_rows) {
-      multiply_streams<T>(w, part, group, rows, work);
+      multiply_few<T>(w, part, group, rows, work);
     } else if (count == P) {
       multiply_blocks<T, P>(w, part, group, rows, work);
     } else {

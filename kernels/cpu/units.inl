@@ -173,9 +173,30 @@ struct lines_ahead {
   }
 };
 
-/// sums[p * R + r] += panel p * row r for `count` units, one after the other: of P panels, unit u
-/// of panel p at ready[u * P + p], and of R rows, unit u of row r at x[u * step + r]: the integer
-/// sum times both scales, then the minimum times x's sum, each one fused multiply-add.
+/// sums[p * R + r] += panel p * row r for one unit: the integer sum times both scales, then the
+/// minimum times x's sum, each one fused multiply-add.
+template <dtype T, uint32_t P, uint32_t R>
+[[gnu::always_inline]] inline void add_unit(const prepared_unit<T>* const (&u)[P], const x_unit* x,
+                                            lanes* sums) {
+  int_lanes products[P][R];
+  dot_tile<T, P, R>(u, x, products);
+  lanes scales[R];
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < R; r++) scales[r] = set1(x[r].scale);
+#pragma GCC unroll 4
+  for (uint32_t p = 0; p < P; p++) {
+    lanes scale = u[p]->scale;
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < R; r++) {
+      lanes& sum = sums[p * R + r];
+      sum = fma(to_float(products[p][r]), mul(scale, scales[r]), sum);
+      if constexpr (has_minimum<T>()) sum = fma(u[p]->minimum, set1(x[r].scaled_sum), sum);
+    }
+  }
+}
+
+/// add_unit for `count` units, one after the other: of P panels, unit u of panel p at
+/// ready[u * P + p], and of R rows, unit u of row r at x[u * step + r].
 template <dtype T, uint32_t P, uint32_t R>
 [[gnu::noinline]] void add_tile(const prepared_unit<T>* ready, const x_unit* x, uint32_t step,
                                 uint32_t count, lanes* sums, lines_ahead ahead) {
@@ -186,21 +207,7 @@ template <dtype T, uint32_t P, uint32_t R>
     ahead.step<P>();
     // The sums stay in memory meanwhile: the products need all registers.
     asm("" : "+r"(sums));
-    int_lanes products[P][R];
-    dot_tile<T, P, R>(u, x, products);
-    lanes scales[R];
-#pragma GCC unroll 8
-    for (uint32_t r = 0; r < R; r++) scales[r] = set1(x[r].scale);
-#pragma GCC unroll 4
-    for (uint32_t p = 0; p < P; p++) {
-      lanes scale = u[p]->scale;
-#pragma GCC unroll 8
-      for (uint32_t r = 0; r < R; r++) {
-        lanes& sum = sums[p * R + r];
-        sum = fma(to_float(products[p][r]), mul(scale, scales[r]), sum);
-        if constexpr (has_minimum<T>()) sum = fma(u[p]->minimum, set1(x[r].scaled_sum), sum);
-      }
-    }
+    add_unit<T, P, R>(u, x, sums);
   }
 }
 
