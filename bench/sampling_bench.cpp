@@ -161,6 +161,7 @@ uint32_t plain_draw(const drawing& d, const feature_set& f, uint32_t position) {
     std::erase_if(all, [least](auto& w) { return w.p < least; });
     keep_mass(all, 2);
   }
+  std::ranges::sort(all, {}, &weighed::id);
   double goal = uniform_at(f.how.seed, 0, position), passed = 0;
   for (auto& w : all)
     if ((passed += w.p) > goal) return w.id;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/draw_row.hpp"
 #include "kernels/matrix.hpp"
 #include "kernels/x_unit.hpp"
 
@@ -126,6 +127,7 @@ struct cpu_row {
   void (*add)(const float* x, float* y, size_t n);
   /// y[r] += bias for each row.
   void (*add_bias)(const float* bias, float* y, size_t stride, uint32_t rows, uint32_t cols);
+  draw_row draw;
 };
 
 /// "reference", "avx2", "avx512", "avx512vnni": those this build has, best last.

@@ -15,6 +15,7 @@
 #include "kernels/cpu/vector_ops.inl"
 //
 #include "kernels/cpu/attend.inl"
+#include "kernels/cpu/draw.inl"
 
 namespace lethe {
 
@@ -29,6 +30,7 @@ const cpu_row avx2{.name = "avx2",
                    .attend = attend,
                    .silu_multiply = silu_multiply,
                    .add = add,
-                   .add_bias = add_bias};
+                   .add_bias = add_bias,
+                   .draw = draw_functions};
 
 }  // namespace lethe

@@ -17,6 +17,7 @@
 #include "kernels/cpu/vector_ops.inl"
 //
 #include "kernels/cpu/attend.inl"
+#include "kernels/cpu/draw.inl"
 
 namespace lethe {
 
@@ -31,6 +32,7 @@ const cpu_row avx512vnni{.name = "avx512vnni",
                          .attend = attend,
                          .silu_multiply = silu_multiply,
                          .add = add,
-                         .add_bias = add_bias};
+                         .add_bias = add_bias,
+                         .draw = draw_functions};
 
 }  // namespace lethe

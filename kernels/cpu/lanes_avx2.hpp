@@ -76,6 +76,15 @@ inline lane_mask less(lanes a, lanes b) {
 inline lane_mask unordered(lanes a) {
   return {_mm256_cmp_ps(a.lo, a.lo, _CMP_UNORD_Q), _mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q)};
 }
+inline lane_mask mask_of(uint16_t bits) {
+  __m256i each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  __m256i lo = _mm256_set1_epi32(bits & 255), hi = _mm256_set1_epi32(bits >> 8);
+  return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(lo, each), each)),
+          _mm256_castsi256_ps(_mm256_cmpeq_epi32(_mm256_and_si256(hi, each), each))};
+}
+inline uint32_t bits_of(lane_mask m) {
+  return uint32_t(_mm256_movemask_ps(m.lo)) | uint32_t(_mm256_movemask_ps(m.hi)) << 8;
+}
 inline lanes select(lane_mask m, lanes a, lanes b) {
   return {_mm256_blendv_ps(b.lo, a.lo, m.lo), _mm256_blendv_ps(b.hi, a.hi, m.hi)};
 }

@@ -49,6 +49,8 @@ inline lanes absolute(lanes a) { return {_mm512_abs_ps(a.v)}; }
 
 inline lane_mask less(lanes a, lanes b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
 inline lane_mask unordered(lanes a) { return {_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q)}; }
+inline lane_mask mask_of(uint16_t bits) { return {bits}; }
+inline uint32_t bits_of(lane_mask m) { return m.v; }
 inline lanes select(lane_mask m, lanes a, lanes b) { return {_mm512_mask_blend_ps(m.v, b.v, a.v)}; }
 
 inline lanes from_bf16(const uint16_t* p) {

@@ -98,6 +98,17 @@ inline lane_mask unordered(lanes a) {
   for (int i = 0; i < 16; i++) m.v[i] = a.v[i] != a.v[i];
   return m;
 }
+/// Lane i where bit i is set, and back.
+inline lane_mask mask_of(uint16_t bits) {
+  lane_mask m;
+  for (int i = 0; i < 16; i++) m.v[i] = bits >> i & 1;
+  return m;
+}
+inline uint32_t bits_of(lane_mask m) {
+  uint32_t bits = 0;
+  for (int i = 0; i < 16; i++) bits |= uint32_t(m.v[i]) << i;
+  return bits;
+}
 /// m ? a : b
 inline lanes select(lane_mask m, lanes a, lanes b) {
   return each([&](int i) { return m.v[i] ? a.v[i] : b.v[i]; });

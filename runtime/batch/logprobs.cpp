@@ -4,23 +4,50 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/cpu_row.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/batch/logits.hpp"
 
 namespace lethe {
 
-logprobs::logprobs(std::span<const float> logits) : logits_(logits), largest_(largest_of(logits)) {
-  lane_sum sum;
-  weight_block block;
-  for (size_t done = 0; done < logits.size(); done += block.size()) {
-    auto part = logits.subspan(done, std::min(block.size(), logits.size() - done));
-    weigh_block(part, largest_, 1, block);
-    sum.add(std::span(block).first(part.size()));
-  }
-  log_sum_ = std::log(sum.total());
+namespace {
+
+float without_nan(float logit) { return logit > logit_lowest ? logit : logit_lowest; }
+
+}  // namespace
+
+float logprobs::largest_of(std::span<const float> block) const {
+  float most;
+  row_.maxima(block.data(), block.size(), &most);
+  return most;
 }
 
-float logprobs::of_logit(float logit) const { return float(below(logit, largest_) - log_sum_); }
+/// f(i, part) for each block, of which the first logit is the i-th.
+template <class F>
+void logprobs::for_blocks(F f) const {
+  for (size_t i = 0; i < logits_.size(); i += draw_block)
+    f(i, logits_.subspan(i, std::min(draw_block, logits_.size() - i)));
+}
+
+logprobs::logprobs(std::span<const float> logits)
+    : logits_(logits), row_(best_cpu_row().draw), largest_(logit_lowest) {
+  std::array<float, draw_block> x, w;
+  for_blocks([this](size_t, std::span<const float> part) {
+    largest_ = std::max(largest_, largest_of(part));
+  });
+  double sum = 0;
+  for_blocks([&](size_t, std::span<const float> part) {
+    float here = 0;
+    row_.weigh(part.data(), part.size(), largest_, 1, x.data(), w.data(), &here);
+    sum += double(here);
+  });
+  log_sum_ = std::log(sum);
+}
+
+/// Equal infinities are equal.
+float logprobs::of_logit(float logit) const {
+  return float((logit == largest_ ? 0.0 : double(logit - largest_)) - log_sum_);
+}
 
 float logprobs::of(uint32_t id) const {
   check(id < logits_.size());
@@ -30,18 +57,17 @@ float logprobs::of(uint32_t id) const {
 uint32_t logprobs::top(std::span<token_logprob> out) const {
   if (out.empty()) return 0;
   uint32_t found = 0;
-  for (uint32_t first = 0; first < logits_.size(); first += passed_over) {
-    auto block = logits_.subspan(first, std::min<size_t>(passed_over, logits_.size() - first));
-    if (found == out.size() && !(largest_of(block) > out.back().logprob)) continue;
-    for (uint32_t i = 0; i < block.size(); ++i) {
+  for_blocks([&](size_t first, std::span<const float> block) {
+    if (found == out.size() && !(largest_of(block) > out.back().logprob)) return;
+    for (size_t i = 0; i < block.size(); ++i) {
       float logit = without_nan(block[i]);
       bool full = found == out.size();
       if (full && !(logit > out.back().logprob)) continue;
       uint32_t at = full ? found - 1 : found++;
       for (; at > 0 && logit > out[at - 1].logprob; --at) out[at] = out[at - 1];
-      out[at] = {.id = first + i, .logprob = logit};
+      out[at] = {.id = uint32_t(first + i), .logprob = logit};
     }
-  }
+  });
   for (token_logprob& best : out.first(found)) best.logprob = of_logit(best.logprob);
   return found;
 }

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kernels/draw_row.hpp"
+
 namespace lethe {
 
 struct token_logprob {
@@ -23,8 +25,12 @@ class logprobs {
 
  private:
   float of_logit(float logit) const;
+  float largest_of(std::span<const float> block) const;
+  template <class F>
+  void for_blocks(F f) const;
 
   std::span<const float> logits_;
+  const draw_row& row_;
   float largest_;
   double log_sum_;  // of exp(logit - largest_)
 };

@@ -16,7 +16,7 @@ constexpr size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignme
 result<step_buffers> step_buffers::make(uint32_t depth, uint32_t step_tokens, uint32_t logit_rows,
                                         uint32_t vocab) {
   size_t ids = padded(step_tokens * sizeof(uint32_t));
-  size_t scratch = size_t{vocab} * (sizeof(float) + sizeof(candidate)) + (size_t{64} << 10);
+  size_t scratch = sampler_scratch::bytes(vocab) + (size_t{64} << 10);
   size_t logits = padded(size_t{logit_rows} * vocab * sizeof(float));
   size_t slots = (ids + logits) * depth;
   auto memory = arena::make(slots + scratch);

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "runtime/batch/logits.hpp"
 #include "tests/cuda/target.hpp"
 #include "tests/unit/kernels_attend_paged.hpp"
 #include "tests/unit/kernels_matmul_input.hpp"
@@ -205,16 +204,16 @@ std::string quantize(const target& t) {
   return "";
 }
 
-/// The sampler's greedy choice, by the sampler's own function.
-uint32_t greedy(std::vector<float> logits, const uint64_t* allowed) {
-  uint32_t first = UINT32_MAX;
+/// The sampler's greedy choice: the first of the largest that may be, NaN no more than -inf.
+uint32_t greedy(const std::vector<float>& logits, const uint64_t* allowed) {
+  uint32_t best = UINT32_MAX;
   for (uint32_t id = 0; id < logits.size(); id++) {
-    bool may = !allowed || allowed[id / 64] >> id % 64 & 1;
-    if (!may) logits[id] = logit_lowest;
-    if (may) first = std::min(first, id);
+    if (allowed && !(allowed[id / 64] >> id % 64 & 1)) continue;
+    bool larger = best == UINT32_MAX || logits[id] > logits[best] ||
+                  (std::isnan(logits[best]) && logits[id] > -INFINITY);
+    if (larger) best = id;
   }
-  size_t id = index_of_largest(logits);
-  return logits[id] > logit_lowest ? uint32_t(id) : first;
+  return best;
 }
 
 std::string largest_rows(const target& t, uint32_t vocab, bool masked) {

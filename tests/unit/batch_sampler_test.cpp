@@ -52,7 +52,7 @@ void keep_mass(std::vector<likely>& all, double mass) {
   normalize(all);
 }
 
-/// The definitions, one after the other over sorted lists: what may be drawn, most likely first.
+/// The definitions, one after the other over sorted lists: what may be drawn, by id.
 std::vector<likely> naive(const std::vector<float>& logits, const sampling& how) {
   std::vector<likely> all;
   double largest = *std::max_element(logits.begin(), logits.end());
@@ -79,6 +79,7 @@ std::vector<likely> naive(const std::vector<float>& logits, const sampling& how)
   double least = how.min_p * all.front().p;
   std::erase_if(all, [least](const likely& t) { return t.p < least; });
   normalize(all);
+  std::ranges::sort(all, {}, &likely::id);
   return all;
 }
 
@@ -103,7 +104,7 @@ sampling random_sampling(std::mt19937& random, uint32_t vocab) {
   sampling how;
   how.seed = random();
   how.temperature = 0.2f + 2 * unit();
-  if (random() % 2) how.top_k = 1 + random() % (vocab + 2);
+  if (random() % 2) how.top_k = 1 + random() % (random() % 2 ? vocab + 2 : 40);
   if (random() % 3 == 0) how.typical_p = unit();
   if (random() % 2) how.top_p = unit();
   if (random() % 3 == 0) how.min_p = unit();
@@ -135,7 +136,7 @@ TEST(Sampler, DrawsWhatTheDefinitionsSayFromFewTokens) {
 
 TEST(Sampler, DrawsWhatTheDefinitionsSayFromManyTokens) {
   expect_naive(1000, 300, 4);
-  expect_naive(20000, 20, 5);
+  expect_naive(20000, 60, 5);
 }
 
 /// Pearson's statistic of n draws of `how` against the naive probabilities.
@@ -205,7 +206,8 @@ TEST(Sampler, TakesNanAndInfinitiesForWhatTheyAre) {
   for (float temperature : {0.0f, 1.0f}) {
     sampling how{.temperature = temperature};
     sampling typical{.temperature = temperature, .typical_p = 0.9f, .top_p = 0.9f, .min_p = 0.1f};
-    for (const sampling& h : {how, typical}) {
+    sampling few{.temperature = temperature, .top_k = 3};
+    for (const sampling& h : {how, typical, few}) {
       for (uint32_t p = 0; p < 50; ++p) {
         EXPECT_EQ(mine.draw({nan, nan, 1, -infinity}, h, 0, p).id, 2u);
         EXPECT_EQ(mine.draw({1, infinity, 5, nan}, h, 0, p).id, 1u);
@@ -278,22 +280,45 @@ TEST(Sampler, ReportsLogprobsOfTheRawLogits) {
   EXPECT_EQ(mine.top[1].id, 0u);
 }
 
+/// All weigh the same, or nearly: a cut has them all in question, and takes the lowest ids.
+TEST(Sampler, CutsAmongManyEquals) {
+  constexpr uint32_t vocab = 3000;
+  sampler mine(vocab);
+  std::vector<float> equal(vocab, 2), near = equal;
+  for (uint32_t id = 0; id < vocab; ++id) near[id] += float(id % 7) * 1e-6f;
+  for (const sampling& how : {sampling{.top_p = 0.1f}, {.top_k = 300}, {.typical_p = 0.1f}}) {
+    bool ties = how.typical_p < 1;  // as near to the mean from both sides, but for rounding
+    for (uint32_t p = 0; p < 200; ++p) {
+      EXPECT_LT(mine.draw(equal, how, 0, p).id, 300u);
+      uint32_t drawn = mine.draw(near, how, 0, p).id;
+      EXPECT_TRUE(ties || drawn == naive_draw(naive(near, how), uniform_at(0, 0, p)));
+    }
+  }
+}
+
 TEST(Sampler, LeavesNothingInAWipedScratch) {
-  std::byte memory[1024] = {};
-  std::pmr::monotonic_buffer_resource arena(memory, sizeof memory,
+  constexpr uint32_t vocab = 5000;
+  std::vector<std::byte> memory(sampler_scratch::bytes(vocab) + 1024);
+  std::pmr::monotonic_buffer_resource arena(memory.data(), memory.size(),
                                             std::pmr::null_memory_resource());
-  sampler_scratch scratch(16, &arena);
-  token_counts none(&arena);
+  sampler_scratch scratch(vocab, &arena);
+  token_counts none(std::pmr::get_default_resource());
   logit_bias bias[] = {{1, 1}};
-  std::vector<float> logits(16, 1);
+  std::mt19937 random(8);
+  auto logits = random_logits(random, vocab, 3, false);
   auto dirty = [&memory] {
-    return std::any_of(std::begin(memory), std::end(memory),
-                       [](auto b) { return b != std::byte{}; });
+    return std::ranges::count_if(memory, [](auto b) { return b != std::byte{}; });
   };
-  sample(logits, {.bias = bias}, none, 0, 0, scratch);
-  EXPECT_TRUE(dirty());
-  scratch.wipe();
-  EXPECT_FALSE(dirty());
+  for (const sampling& how : {sampling{.bias = bias},
+                              {.top_k = 5},
+                              {.top_k = 500},
+                              {.typical_p = 0.5f},
+                              {.typical_p = 0.9f, .top_p = 0.9f, .min_p = 0.01f}}) {
+    sample(logits, how, none, 0, 0, scratch);
+    EXPECT_GT(dirty(), 20);
+    scratch.wipe();
+    EXPECT_EQ(dirty(), 0);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// What drawing a token asks of a whole vocabulary. Arrays of x, w and keys are whole blocks long.
+
+namespace lethe {
+
+inline constexpr size_t draw_block = 256;
+inline constexpr float draw_x_least = -88;
+[[gnu::always_inline]] constexpr size_t draw_blocks(size_t n) {
+  return (n + draw_block - 1) / draw_block;
+}
+
+/// Weights of some numbers, and how many numbers.
+struct draw_mass {
+  double weight;
+  size_t count;
+};
+
+/// One instruction set's functions; all give the same bits (see cpu_row).
+struct draw_row {
+  /// The largest of each block's logits; NaN counts as -inf.
+  void (*maxima)(const float* logits, size_t n, float* of_blocks);
+  /// to[i] = from[i] where bit i is set, else -inf. May be in place.
+  void (*allow)(const float* from, const uint64_t* bits, size_t n, float* to);
+  /// x = (logit - largest) / temperature, not below draw_x_least, and w = e^x, 0 from -87.34 down;
+  /// sums: of each block's w. NaN counts as -inf. What fills the last block is that and 0.
+  void (*weigh)(const float* logits, size_t n, float largest, float temperature, float* x, float* w,
+                float* sums);
+  /// The sum of x * w.
+  double (*weighted)(const float* x, const float* w, size_t blocks);
+  /// keys = -|x - to|
+  void (*nearness)(const float* x, float to, size_t blocks, float* keys);
+  /// Of those whose key is `least` or more.
+  draw_mass (*mass_from)(const float* keys, const float* w, size_t blocks, float least);
+  /// Where the key is in [least, below), in order; how many there are.
+  size_t (*find)(const float* keys, size_t blocks, float least, float below, uint32_t* at);
+  /// w = 0 where the key is less; sums anew.
+  void (*drop)(const float* keys, size_t blocks, float least, float* w, float* sums);
+};
+
+}  // namespace lethe

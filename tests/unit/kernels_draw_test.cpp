@@ -1,0 +1,170 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu_row.hpp"
+#include "tests/unit/kernels_attend_paged.hpp"
+
+namespace lethe {
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr size_t sizes[] = {1, 15, 16, 17, 255, 256, 257, 1000, 128'256};
+
+/// What a row makes of some logits, each array as long as it must be.
+struct drawn_arrays {
+  std::vector<float> x, w, keys, sums, allowed, maxima;
+  std::vector<uint32_t> places;
+  double weighted = 0;
+  draw_mass mass{};
+  bool operator==(const drawn_arrays& o) const {
+    return same_bits(x, o.x) && same_bits(w, o.w) && same_bits(keys, o.keys) &&
+           same_bits(sums, o.sums) && same_bits(allowed, o.allowed) &&
+           same_bits(maxima, o.maxima) && places == o.places && weighted == o.weighted &&
+           mass.weight == o.mass.weight && mass.count == o.mass.count;
+  }
+};
+
+float largest_of_all(const std::vector<float>& logits) {
+  float most = -infinity;
+  for (float l : logits) most = l > most ? l : most;
+  return most;
+}
+
+drawn_arrays weighed(const draw_row& row, const std::vector<float>& logits, float temperature) {
+  size_t blocks = draw_blocks(logits.size()), whole = blocks * draw_block;
+  drawn_arrays a{.x = std::vector<float>(whole, 99),
+                 .w = std::vector<float>(whole, 99),
+                 .keys = std::vector<float>(whole, 99),
+                 .sums = std::vector<float>(blocks, 99)};
+  row.weigh(logits.data(), logits.size(), largest_of_all(logits), temperature, a.x.data(),
+            a.w.data(), a.sums.data());
+  return a;
+}
+
+drawn_arrays everything(const draw_row& row, const std::vector<float>& logits) {
+  auto a = weighed(row, logits, 0.7f);
+  size_t blocks = a.sums.size();
+  a.weighted = row.weighted(a.x.data(), a.w.data(), blocks);
+  row.nearness(a.x.data(), -3, blocks, a.keys.data());
+  a.mass = row.mass_from(a.keys.data(), a.w.data(), blocks, -2);
+  a.places.resize(a.x.size());
+  a.places.resize(row.find(a.keys.data(), blocks, -4, -1, a.places.data()));
+  row.drop(a.keys.data(), blocks, -2, a.w.data(), a.sums.data());
+  std::vector<uint64_t> bits((logits.size() + 63) / 64);
+  for (size_t i = 0; i < logits.size(); i += 3) bits[i / 64] |= uint64_t{1} << i % 64;
+  a.maxima.resize(blocks);
+  row.maxima(logits.data(), logits.size(), a.maxima.data());
+  a.allowed.resize(logits.size());
+  row.allow(logits.data(), bits.data(), logits.size(), a.allowed.data());
+  return a;
+}
+
+std::vector<float> some_logits(size_t n) {
+  auto logits = normal_floats(uint32_t(n), uint32_t(n), 4);
+  if (n > 20) logits[3] = nan, logits[7] = -infinity, logits[9] = -1000, logits[n - 1] = nan;
+  return logits;
+}
+
+TEST(DrawRow, EveryRowGivesTheReferencesBits) {
+  const draw_row& reference = find_cpu_row("reference")->draw;
+  for (size_t n : sizes) {
+    auto logits = some_logits(n);
+    auto expected = everything(reference, logits);
+    for (const cpu_row* row : cpu_rows()) {
+      if (!runs_here(*row)) continue;
+      EXPECT_TRUE(everything(row->draw, logits) == expected) << row->name << n;
+    }
+    auto other = logits;
+    other[n / 2] = 2;
+    EXPECT_FALSE(everything(reference, other) == expected) << "the control";
+  }
+}
+
+TEST(DrawRow, WeighsAsTheDefinitionSays) {
+  for (size_t n : sizes) {
+    auto logits = some_logits(n);
+    double most = double(largest_of_all(logits)), sum = 0;
+    auto a = weighed(best_cpu_row().draw, logits, 0.7f);
+    for (size_t i = 0; i < a.x.size(); ++i) {
+      double logit = i < n ? double(logits[i]) : -infinity;
+      double x = std::isnan(logit) ? -infinity : (logit - most) / double(0.7f);
+      if (x < -87.4) {
+        EXPECT_EQ(a.w[i], 0);
+        EXPECT_EQ(a.x[i], std::max(float(x), -88.f)) << i;
+      } else {
+        ASSERT_NEAR(a.x[i], x, 1e-5);
+        ASSERT_NEAR(a.w[i] / std::exp(x), 1, 1e-5) << x;
+        sum += std::exp(x);
+      }
+    }
+    double sums = 0;
+    for (float s : a.sums) sums += double(s);
+    EXPECT_NEAR(sums / sum, 1, 1e-6);
+  }
+}
+
+TEST(DrawRow, TheLargestOfABlockIsNoNan) {
+  for (const cpu_row* row : cpu_rows()) {
+    if (!runs_here(*row)) continue;
+    for (size_t n : sizes) {
+      auto logits = some_logits(n);
+      if (n > 300) std::fill_n(logits.begin(), 256, nan);
+      std::vector<float> maxima(draw_blocks(n)), expected(draw_blocks(n), -infinity);
+      row->draw.maxima(logits.data(), n, maxima.data());
+      for (size_t i = 0; i < n; ++i) {
+        float& most = expected[i / draw_block];
+        most = logits[i] > most ? logits[i] : most;
+      }
+      EXPECT_EQ(maxima, expected) << row->name << n;
+    }
+  }
+}
+
+TEST(DrawRow, EqualInfinitiesAreEqualAndWhatFillsABlockWeighsNothing) {
+  for (const cpu_row* row : cpu_rows()) {
+    if (!runs_here(*row)) continue;
+    auto none = weighed(row->draw, {-infinity, nan, -infinity}, 1);
+    EXPECT_EQ(none.sums[0], 3);
+    EXPECT_EQ(none.w[3], 0);
+    auto one = weighed(row->draw, {5, infinity, nan, -infinity}, 1);
+    EXPECT_EQ(one.sums[0], 1);
+    EXPECT_EQ(one.w[1], 1);
+    auto cold = weighed(row->draw, {1, 1.0000001f, 0.9f}, 1e-30f);
+    EXPECT_EQ(cold.sums[0], 1);
+  }
+}
+
+TEST(DrawRow, FindsCountsAndDropsByTheBoundsAsGiven) {
+  auto logits = some_logits(1000);
+  for (const cpu_row* row : cpu_rows()) {
+    if (!runs_here(*row)) continue;
+    auto a = weighed(row->draw, logits, 1);
+    float low = a.x[100], high = a.x[200];
+    if (low > high) std::swap(low, high);
+    std::vector<uint32_t> expected;
+    double above = 0;
+    size_t many = 0;
+    for (uint32_t i = 0; i < a.x.size(); ++i) {
+      if (a.x[i] >= low && a.x[i] < high) expected.push_back(i);
+      if (a.x[i] >= low) above += double(a.w[i]), ++many;
+    }
+    std::vector<uint32_t> found(a.x.size());
+    found.resize(row->draw.find(a.x.data(), a.sums.size(), low, high, found.data()));
+    EXPECT_EQ(found, expected);
+    auto mass = row->draw.mass_from(a.x.data(), a.w.data(), a.sums.size(), low);
+    EXPECT_EQ(mass.count, many);
+    EXPECT_NEAR(mass.weight / above, 1, 1e-6);
+    row->draw.drop(a.x.data(), a.sums.size(), low, a.w.data(), a.sums.data());
+    double left = 0;
+    for (size_t i = 0; i < a.x.size(); ++i) EXPECT_EQ(a.w[i] > 0, a.x[i] >= low && a.x[i] > -87.3f);
+    for (float s : a.sums) left += double(s);
+    EXPECT_EQ(left, mass.weight) << "sums of the same numbers in the same order";
+  }
+}
+
+}  // namespace
+}  // namespace lethe
