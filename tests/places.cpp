@@ -11,5 +11,6 @@ extern const char emulated_program[] = LETHE_EMULATED_PROGRAM;
 extern const char throwing_program[] = LETHE_THROWING_PROGRAM;
 extern const char rank_program[] = LETHE_RANK_PROGRAM;
 extern const char disk_library[] = LETHE_DISK_LIBRARY;
+extern const char stuck_library[] = LETHE_STUCK_LIBRARY;
 
 }  // namespace lethe::places

@@ -13,5 +13,6 @@ extern const char emulated_program[];  // with devices where there are none
 extern const char throwing_program[];
 extern const char rank_program[];
 extern const char disk_library[];
+extern const char stuck_library[];
 
 }  // namespace lethe::places
