@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "kernels/cpu_row.hpp"
 #include "runtime/base/check.hpp"
 #include "runtime/batch/counter_rng.hpp"
 #include "runtime/batch/logits.hpp"
@@ -17,10 +18,8 @@ constexpr size_t whole(size_t n) { return draw_blocks(n) * draw_block; }
 
 }  // namespace
 
-sampler_scratch::sampler_scratch(uint32_t vocab, std::pmr::memory_resource* memory,
-                                 const cpu_row& row)
+sampler_scratch::sampler_scratch(uint32_t vocab, std::pmr::memory_resource* memory)
     : vocab_(vocab),
-      row_(&row.draw),
       logits_(vocab, memory),
       x_(whole(vocab), memory),
       w_(whole(vocab), memory),
@@ -64,7 +63,7 @@ uint32_t first_allowed(const uint64_t* allowed, size_t vocab) {
 /// One draw: what may still be drawn has its weight, what may not has none.
 class drawing {
  public:
-  explicit drawing(sampler_scratch& room) : room_(room), row_(*room.row_) {}
+  explicit drawing(sampler_scratch& room) : room_(room), row_(best_cpu_row().draw) {}
 
   /// The logits to draw from: as they came, or changed in the scratch.
   std::span<const float> adjusted(std::span<const float> logits, const sampling& how,

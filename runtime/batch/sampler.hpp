@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cpu_row.hpp"
 #include "runtime/base/wipe.hpp"
 #include "runtime/batch/logprobs.hpp"
 #include "runtime/batch/sampling.hpp"
@@ -23,7 +22,6 @@ class wiped_room {
     taken_ = std::max(taken_, n);
     return std::span(all_).first(n);
   }
-  size_t size() const { return all_.size(); }
   void wipe() {
     lethe::wipe(all_.data(), taken_ * sizeof(T));
     taken_ = 0;
@@ -38,8 +36,7 @@ class wiped_room {
 /// for one draw at a time, and wiped when a request ends.
 class sampler_scratch {
  public:
-  sampler_scratch(uint32_t vocab, std::pmr::memory_resource* memory,
-                  const cpu_row& row = best_cpu_row());
+  sampler_scratch(uint32_t vocab, std::pmr::memory_resource* memory);
   sampler_scratch(sampler_scratch&&) = default;
 
   static size_t bytes(uint32_t vocab);
@@ -50,7 +47,6 @@ class sampler_scratch {
   friend class drawing;
 
   uint32_t vocab_;
-  const draw_row* row_;
   wiped_room<float> logits_;  // where penalties, biases or a form change them
   wiped_room<float> x_, w_, keys_, sums_;
   wiped_room<uint32_t> ids_, places_;
@@ -68,8 +64,8 @@ struct sampled {
 /// by id. Each filter sees the renormalized survivors of the one before and keeps one at least; of
 /// equals it keeps the lowest ids. With `allowed`, a bit for each id, nothing else is drawn: after
 /// the biases the logits of all others are -inf, before any filter. Log probabilities are those of
-/// the raw logits
-/// (`logprobs`); the how.logprobs most likely go to `top`, which has room for just as many.
+/// the raw logits (`logprobs`); the how.logprobs most likely go to `top`, which has room for just
+/// as many.
 ///
 /// The same arguments give the same token: (seed, choice, position) decides, nothing else.
 /// NaN counts as -inf; the first +inf is always drawn; when no logit is above -inf the answer is
