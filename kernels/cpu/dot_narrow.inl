@@ -10,37 +10,50 @@
 namespace lethe {
 namespace {
 
-/// Panels and rows of x that go together: there are too few registers for more.
-inline constexpr uint32_t tile_panels_quant = 1, tile_rows = 2;
+/// Panels and rows of x that go together, as registers allow: each vector of weights serves all
+/// rows.
+inline constexpr uint32_t tile_panels_quant = 1, tile_rows = 6;
 
-inline word_lanes products_of(byte_lanes w, const int8_t* x) {
-  return byte_products(w, four_bytes(x));
-}
-inline word_lanes products_of_two(const byte_lanes* w, const int8_t* x) {
-  return words_add(products_of(w[0], x), products_of(w[1], x + 4));
-}
-inline word_lanes products_of_four(const byte_lanes* w, const int8_t* x) {
-  return words_add(products_of_two(w, x), products_of_two(w + 2, x + 8));
-}
-
-/// The dot products of 32 numbers of 4 or 5 bits with x.
-template <uint32_t bits>
-inline int_lanes dot_small(const byte_lanes (&w)[8], const int8_t* x) {
-  word_lanes one = words_set1(1), low = products_of_four(w, x),
-             high = products_of_four(w + 4, x + 16);
-  if constexpr (bits == 4) return pair_products(words_add(low, high), one);
-  return int_add(pair_products(low, one), pair_products(high, one));
+/// The products of vectors [first, first + count) with x, summed in 16 bits.
+template <uint32_t first, uint32_t count, uint32_t P, uint32_t R>
+inline void sum_words(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
+                      word_lanes (&sums)[P][R]) {
+#pragma GCC unroll 8
+  for (uint32_t g = first; g < first + count; g++) {
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < R; r++) {
+      byte_lanes four = four_bytes(x[r].q + 4 * g);
+#pragma GCC unroll 4
+      for (uint32_t p = 0; p < P; p++) {
+        word_lanes products = byte_products((*w[p])[g], four);
+        sums[p][r] = g == first ? products : words_add(sums[p][r], products);
+      }
+    }
+  }
 }
 
 /// Numbers of 4 or 5 bits, with or without an offset.
 template <uint32_t bits, int32_t offset, uint32_t P, uint32_t R>
 inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
                          int_lanes (&sums)[P][R]) {
-  for (uint32_t i = 0; i < P * R; i++) {
-    const x_unit& row = x[i % R];
-    int_lanes sum = dot_small<bits>(*w[i / R], row.q);
-    if constexpr (offset != 0) sum = int_add(sum, int_set1(correction_for<offset>(row)));
-    sums[i / R][i % R] = sum;
+  constexpr uint32_t fit = bits == 4 ? 8 : 4;
+  word_lanes one = words_set1(1), words[P][R];
+  sum_words<0, fit>(w, x, words);
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < R; r++) {
+    int_lanes correction = int_set1(correction_for<offset>(x[r]));
+    for (uint32_t p = 0; p < P; p++) {
+      sums[p][r] = pair_products(words[p][r], one);
+      if constexpr (offset != 0) sums[p][r] = int_add(sums[p][r], correction);
+    }
+  }
+  if constexpr (fit == 8) return;
+  sum_words<8 - fit, fit>(w, x, words);
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < R; r++) {
+    for (uint32_t p = 0; p < P; p++) {
+      sums[p][r] = int_add(sums[p][r], pair_products(words[p][r], one));
+    }
   }
 }
 
@@ -53,19 +66,33 @@ inline half_scales prepare_scales(const int8_t* p) {
   return {words_shift<5>(both), words_first_twice(both), words_second_twice(both)};
 }
 
-/// Numbers of 6 bits, each times its half's scale; without the offset of 32.
-inline int_lanes dot_6_bits(const byte_lanes (&w)[8], const half_scales& s, const int8_t* x) {
-  int_lanes a = pair_products(products_of_two(w, x), s.first);
-  int_lanes b = pair_products(products_of_two(w + 2, x + 8), s.first);
-  int_lanes c = pair_products(products_of_two(w + 4, x + 16), s.second);
-  int_lanes d = pair_products(products_of_two(w + 6, x + 24), s.second);
-  return int_add(int_add(a, b), int_add(c, d));
+/// The sums of vectors [g, g + 2), each pair times its factors.
+template <uint32_t g, uint32_t P, uint32_t R>
+inline void add_two(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
+                    const word_lanes (&factors)[P], int_lanes (&sums)[P][R]) {
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < R; r++) {
+    byte_lanes four = four_bytes(x[r].q + 4 * g), next = four_bytes(x[r].q + 4 * g + 4);
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < P; p++) {
+      word_lanes words =
+          words_add(byte_products((*w[p])[g], four), byte_products((*w[p])[g + 1], next));
+      sums[p][r] = int_add(sums[p][r], pair_products(words, factors[p]));
+    }
+  }
 }
+
+/// Numbers of 6 bits, each times its half's scale; without the offset of 32.
 template <uint32_t P, uint32_t R>
 inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8], const half_scales* const (&s)[P],
                        const x_unit* x, int_lanes (&sums)[P][R]) {
-  for (uint32_t i = 0; i < P * R; i++)
-    sums[i / R][i % R] = dot_6_bits(*w[i / R], *s[i / R], x[i % R].q);
+  word_lanes first[P], second[P];
+  for (uint32_t p = 0; p < P; p++) first[p] = s[p]->first, second[p] = s[p]->second;
+  for (uint32_t i = 0; i < P * R; i++) sums[i / R][i % R] = int_zero();
+  add_two<0>(w, x, first, sums);
+  add_two<2>(w, x, first, sums);
+  add_two<4>(w, x, second, sums);
+  add_two<6>(w, x, second, sums);
 }
 
 /// Numbers of 8 bits with sign. |w| * (x ^ below) is w * x less |w| where w is below zero
@@ -75,29 +102,35 @@ struct signed_numbers {
   int_lanes added;
 };
 inline void prepare_signed(const byte_lanes (&flipped)[8], signed_numbers& u) {
-  u.added = int_zero();
-  byte_lanes one = four_bytes((const int8_t*)"\1\1\1\1");
+  word_lanes negative;
+#pragma GCC unroll 8
   for (int g = 0; g < 8; g++) {
     byte_lanes w = bytes_flip_top(flipped[g]);
     u.absolute[g] = bytes_absolute(w);
     u.below[g] = bytes_below_zero(w);
-    word_lanes sums = byte_products(bytes_and(u.absolute[g], u.below[g]), one);
-    u.added = int_add(u.added, pair_products(sums, words_set1(1)));
+    word_lanes pairs = byte_products(u.absolute[g], u.below[g]);  // 255 is -1
+    negative = g == 0 ? pairs : words_add(negative, pairs);
   }
-}
-inline int_lanes dot_signed(const signed_numbers& u, const int8_t* x) {
-  int_lanes sum = u.added;
-  for (int g = 0; g < 8; g++) {
-    byte_lanes turned = bytes_xor(four_bytes(x + 4 * g), u.below[g]);
-    sum = int_add(sum, pair_products(byte_products(u.absolute[g], turned), words_set1(1)));
-  }
-  return sum;
+  u.added = pair_products(negative, words_set1(-1));
 }
 /// x's correction is for instruction sets that take the flipped numbers.
 template <uint32_t P, uint32_t R>
 inline void dot_signed(const signed_numbers* const (&w)[P], const x_unit* x,
                        int_lanes (&sums)[P][R]) {
-  for (uint32_t i = 0; i < P * R; i++) sums[i / R][i % R] = dot_signed(*w[i / R], x[i % R].q);
+  for (uint32_t i = 0; i < P * R; i++) sums[i / R][i % R] = w[i / R]->added;
+  word_lanes one = words_set1(1);
+#pragma GCC unroll 8
+  for (uint32_t g = 0; g < 8; g++) {
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < P; p++) {
+      byte_lanes absolute = w[p]->absolute[g], below = w[p]->below[g];
+#pragma GCC unroll 8
+      for (uint32_t r = 0; r < R; r++) {
+        byte_lanes turned = bytes_xor(four_bytes(x[r].q + 4 * g), below);
+        sums[p][r] = int_add(sums[p][r], pair_products(byte_products(absolute, turned), one));
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -282,9 +282,6 @@ inline byte_lanes bytes_below_zero(byte_lanes a) {
 inline byte_lanes bytes_absolute(byte_lanes a) {
   return {_mm256_abs_epi8(a.lo), _mm256_abs_epi8(a.hi)};
 }
-inline byte_lanes bytes_and(byte_lanes a, byte_lanes b) {
-  return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)};
-}
 inline __m256i eight_first_twice(__m256i a) {
   return _mm256_or_si256(_mm256_and_si256(a, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(a, 16));
 }

@@ -194,7 +194,6 @@ inline byte_lanes bytes_below_zero(byte_lanes a) {
   return {_mm512_movm_epi8(_mm512_movepi8_mask(a.v))};
 }
 inline byte_lanes bytes_absolute(byte_lanes a) { return {_mm512_abs_epi8(a.v)}; }
-inline byte_lanes bytes_and(byte_lanes a, byte_lanes b) { return {_mm512_and_si512(a.v, b.v)}; }
 inline word_lanes words_first_twice(word_lanes a) {
   __m512i low = _mm512_and_si512(a.v, _mm512_set1_epi32(0xffff));
   return {_mm512_or_si512(low, _mm512_slli_epi32(a.v, 16))};
