@@ -3,9 +3,13 @@
 #include "parallel/device_claim.hpp"
 #include "parallel/device_shard.hpp"
 #include "parallel/nccl_world.hpp"
+#include "parallel/team.hpp"
 
 namespace lethe {
 namespace {
+
+// Of the rank that leads, for what the host does between steps; they sleep while devices compute.
+constexpr uint32_t crew_max = 8;
 
 class device_rank final : public step_rank {
  public:
@@ -22,12 +26,21 @@ class device_rank final : public step_rank {
     auto made = device_shard::make(*on_, here.row(), weights, {.shard = config}, world_.get());
     if (!made) return made.why();
     shard_ = *std::move(made);
+    const bool leads = config.part.first() && config.part.tensor_rank == 0;
+    const uint32_t cores = leads ? std::thread::hardware_concurrency() : 1;
+    auto crew = team::start(std::clamp(cores, 1u, crew_max), false);
+    if (!crew) return crew.why();
+    crew_ = *std::move(crew);
     return {};
   }
   /// On whichever thread: a device is a thread's choice.
   result<void> execute(const step_plan& plan, const step_data& data) override {
     if (device_error e = on_->use()) return fail("shard: the device is gone: CUDA error {}", e);
     return shard_->execute(plan, data);
+  }
+  uint32_t idle() const override { return crew_->size(); }
+  void run_idle(const work& f) override {
+    crew_->run([&f](uint32_t thread) { f(thread); });
   }
   void abort() override {
     if (world_) world_->abort();
@@ -38,6 +51,7 @@ class device_rank final : public step_rank {
   const std::unique_ptr<accelerator> on_;
   std::unique_ptr<nccl_world> world_;
   std::unique_ptr<device_shard> shard_;
+  std::unique_ptr<team> crew_;
 };
 
 result<device_facts> facts_of(devices& here, uint32_t number) {

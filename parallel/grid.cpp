@@ -174,6 +174,13 @@ result<void> grid::wait_oldest() {
   return p.why.get();
 }
 
+uint32_t grid::idle() const { return parts_->shards[0]->idle(); }
+
+void grid::run_idle(const work& f) {
+  check(parts_->steps_waited == parts_->steps_submitted);
+  parts_->shards[0]->run_idle(f);
+}
+
 void grid::abort() { parts_->fail_with(fail("grid: aborted")); }
 
 uint32_t grid::ranks() const { return uint32_t(parts_->shards.size()); }

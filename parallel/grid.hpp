@@ -36,6 +36,9 @@ class grid final : public step_ranks {
   void submit(const step_plan& plan, const step_data& data) override;
   /// After an error the grid is dead and its ranks have stopped.
   result<void> wait_oldest() override;
+  /// Those of its first rank.
+  uint32_t idle() const override;
+  void run_idle(const work& f) override;
   /// From any thread: whoever waits gets an error, as soon as the ranks notice.
   void abort();
 

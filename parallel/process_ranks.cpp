@@ -180,6 +180,13 @@ result<void> process_ranks::wait_oldest() {
   return p.why.get();
 }
 
+uint32_t process_ranks::idle() const { return parts_->own->idle(); }
+
+void process_ranks::run_idle(const work& f) {
+  check(parts_->steps_waited == parts_->steps_submitted);
+  parts_->own->run_idle(f);
+}
+
 /// The first to fail names the reason.
 void process_ranks::parts::fail_with(error reason) {
   why.set(std::move(reason));

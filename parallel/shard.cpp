@@ -87,6 +87,11 @@ result<void> shard::execute(const step_plan& plan, const step_data& data) {
   return p.layers.outcome();
 }
 
+uint32_t shard::idle() const { return parts_->crew->size(); }
+void shard::run_idle(const work& f) {
+  parts_->crew->run([&f](uint32_t thread) { f(thread); });
+}
+
 /// Wipes, then copies; afterwards pages that the step writes to are known to the pool.
 result<void> shard::parts::clean(const step_plan& plan) {
   layers.watch().start();

@@ -39,6 +39,8 @@ class shard final : public step_rank {
 
   /// On the calling thread and the shard's own.
   result<void> execute(const step_plan& plan, const step_data& data) override;
+  uint32_t idle() const override;
+  void run_idle(const work& f) override;
 
   /// For tests and the audit: what the pool and the scratch hold right now.
   bytes_view page(uint32_t id) const;

@@ -1,14 +1,14 @@
 #pragma once
 
+#include "parallel/idle_threads.hpp"
 #include "parallel/step_plan.hpp"
 #include "runtime/base/result.hpp"
 
 namespace lethe {
 
 /// One rank's part of a replica's steps: on cores (`shard`) or on a device (`device_rank`).
-class step_rank {
+class step_rank : public idle_threads {
  public:
-  virtual ~step_rank() = default;
   /// Runs one step and returns when this rank's part is done. The last stage's tensor rank 0 has
   /// then filled data.logits. A plan that does not fit is refused before anything is touched.
   virtual result<void> execute(const step_plan& plan, const step_data& data) = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "parallel/idle_threads.hpp"
 #include "parallel/step_plan.hpp"
 #include "runtime/base/result.hpp"
 
@@ -7,9 +8,8 @@ namespace lethe {
 
 /// Executes steps in the order in which they are submitted: the ranks of a replica, or what stands
 /// for them in a simulation. One thread drives it.
-class step_ranks {
+class step_ranks : public idle_threads {
  public:
-  virtual ~step_ranks() = default;
   /// The plan, and what data points to, must live until it was waited for.
   virtual void submit(const step_plan& plan, const step_data& data) = 0;
   /// Waits for the oldest step in flight. An error is final: no step in flight is read or written

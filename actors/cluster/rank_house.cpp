@@ -30,6 +30,8 @@ class housed_ranks final : public step_ranks {
     leader_->submit(plan, data);
   }
   result<void> wait_oldest() override { return leader_->wait_oldest(); }
+  uint32_t idle() const override { return leader_->idle(); }
+  void run_idle(const work& f) override { leader_->run_idle(f); }
   result<void> health() const override { return door_->health(); }
 
  private:

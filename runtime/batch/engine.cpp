@@ -149,7 +149,8 @@ result<std::unique_ptr<engine>> engine::start(const model_weights& weights,
                       .kept_pages = c.keeps_prefixes ? g.pages / 2 : 0};
   auto planner = make_planner(plan);
   if (!planner) return planner.why();
-  auto buffers = step_buffers::make(depth, g.step_tokens, g.logit_rows, weights.shape.vocab);
+  auto buffers = step_buffers::make(depth, g.step_tokens, g.logit_rows, weights.shape.vocab,
+                                    std::min((*ranks)->idle(), drawers_max));
   if (!buffers) return buffers.why();
   auto loop = std::make_unique<step_loop>(*std::move(planner), *std::move(ranks),
                                           *std::move(buffers), weights.shape.vocab);

@@ -69,8 +69,8 @@ class engine {
 
   virtual engine_numbers numbers() const = 0;
   virtual const engine_config& config() const = 0;  // with defaults filled in
-  /// For tests and the audit: the ranks, if they are threads, and the host's token ids and logits
-  /// of steps.
+  /// For tests and the audit: the ranks, if they are threads, and the host's token ids, logits and
+  /// samplers' scratch.
   virtual const grid& ranks() const = 0;
   virtual bytes_view step_bytes() const = 0;
   /// Why the engine is dead, or nothing: then every request ends as failed.

@@ -14,9 +14,10 @@ constexpr size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignme
 }  // namespace
 
 result<step_buffers> step_buffers::make(uint32_t depth, uint32_t step_tokens, uint32_t logit_rows,
-                                        uint32_t vocab) {
+                                        uint32_t vocab, uint32_t drawers) {
+  check(drawers > 0);
   size_t ids = padded(step_tokens * sizeof(uint32_t));
-  size_t scratch = sampler_scratch::bytes(vocab) + (size_t{64} << 10);
+  size_t scratch = (sampler_scratch::bytes(vocab) + (size_t{64} << 10)) * drawers;
   size_t logits = padded(size_t{logit_rows} * vocab * sizeof(float));
   size_t slots = (ids + logits) * depth;
   auto memory = arena::make(slots + scratch);
@@ -24,7 +25,7 @@ result<step_buffers> step_buffers::make(uint32_t depth, uint32_t step_tokens, ui
   auto* at = static_cast<std::byte*>(memory->take(slots, alignment));
   if (!at) return fail("step buffers: out of memory; {} bytes are needed", slots);
   step_buffers made(std::move(*memory), vocab);
-  made.bytes_ = {at, slots};
+  for (uint32_t i = 0; i < drawers; ++i) made.scratch_.emplace_back(vocab, made.memory_.resource());
   for (uint32_t i = 0; i < depth; ++i) {
     step_slot slot;
     slot.index = i;
@@ -32,6 +33,7 @@ result<step_buffers> step_buffers::make(uint32_t depth, uint32_t step_tokens, ui
     slot.logits = reinterpret_cast<float*>(at + i * (ids + logits) + ids);
     made.slots_.push_back(std::move(slot));
   }
+  made.bytes_ = {at, made.memory_.used()};
   return made;
 }
 
@@ -57,7 +59,7 @@ void step_buffers::wipe_ended() {
     else
       wipe_slot(slot);
   }
-  scratch_.wipe();
+  for (auto& scratch : scratch_) scratch.wipe();
 }
 
 void step_buffers::wipe_all() {

@@ -22,34 +22,38 @@ struct step_slot {
   uint32_t ids_touched = 0, rows_touched = 0;  // since the last wipe
 };
 
-/// The data plane of a replica's steps on the host, and the sampler's scratch. What a step left
+/// Each takes room of its own, some 24 bytes for an id of the vocabulary.
+inline constexpr uint32_t drawers_max = 8;
+
+/// The data plane of a replica's steps on the host, and the samplers' scratch. What a step left
 /// is wiped before a sequence that took part counts as gone.
 class step_buffers {
  public:
+  /// `drawers`: threads that draw tokens at once.
   static result<step_buffers> make(uint32_t depth, uint32_t step_tokens, uint32_t logit_rows,
-                                   uint32_t vocab);
+                                   uint32_t vocab, uint32_t drawers = 1);
 
   /// A slot that is not in flight. There must be one.
   step_slot& take();
   /// The plan and data that the slot holds are in use until give_back.
   void give_back(step_slot& slot);
   step_slot& slot(uint32_t i) { return slots_[i]; }
-  /// A sequence ended: wipes idle slots and the scratch now, the others when they are given back.
+  /// A sequence ended: wipes idle slots and all scratch now, the others when they are given back.
   void wipe_ended();
   /// Everything; no slot is in flight any more.
   void wipe_all();
-  sampler_scratch& scratch() { return scratch_; }
-  /// All token ids and logits, for tests and the audit.
+  uint32_t drawers() const { return uint32_t(scratch_.size()); }
+  sampler_scratch& scratch(uint32_t drawer) { return scratch_[drawer]; }
+  /// All token ids, logits and scratch, for tests and the audit.
   bytes_view bytes() const { return bytes_; }
 
  private:
-  step_buffers(arena memory, uint32_t vocab)
-      : memory_(std::move(memory)), scratch_(vocab, memory_.resource()), vocab_(vocab) {}
+  step_buffers(arena memory, uint32_t vocab) : memory_(std::move(memory)), vocab_(vocab) {}
   void wipe_slot(step_slot& slot);
 
   arena memory_;
   std::vector<step_slot> slots_;
-  sampler_scratch scratch_;
+  std::vector<sampler_scratch> scratch_;
   bytes_view bytes_;
   uint32_t vocab_;
 };

@@ -167,9 +167,13 @@ void step_loop::settle() {
     for (uint32_t i = 0; i < r.logit_rows; ++i) {
       std::span<float> row(slot.logits + size_t{r.first_logit_row + i} * vocab_, vocab_);
       if (r.choice == 0) take_prompt_row(of, r.position + i, row);
-      if (i + 1 == r.logit_rows && r.sample) take_token(of, r.choice, row, at);
+      if (i + 1 == r.logit_rows && r.sample) ask_for_token(of, r.choice, row);
     }
   }
+  draw_all();
+  for (const draw& d : draws_) take_token(d, at);
+  wipe(draws_.data(), draws_.size() * sizeof(draw));
+  draws_.clear();
   count(slot.plan);
   buffers_.give_back(slot);
 }
@@ -192,29 +196,60 @@ void step_loop::mark_token(request& of, choice_state& c, uint64_t at_ns) {
   t.last_ns = c.last_ns = at_ns;
 }
 
-void step_loop::take_token(request& of, uint32_t choice, std::span<const float> row,
-                           uint64_t at_ns) {
+void step_loop::ask_for_token(request& of, uint32_t choice, std::span<const float> row) {
   auto& b = *of.body_;
-  choice_state& c = b.choices[choice];
-  uint32_t made = c.published.load(std::memory_order_relaxed);
-  std::span top(c.top.data() + size_t{made} * b.how.logprobs, b.how.logprobs);
   const uint64_t* allowed = b.form                 ? mask_of(of, choice)
                             : is_early(of, choice) ? b.before_min.data()
                                                    : nullptr;
   if (b.form && !allowed)
     return end(of, choice, b.form->may_end(choice) ? finish_reason::stop : finish_reason::stuck);
-  auto drawn = sample(row, b.how, c.counts, choice, made, buffers_.scratch(), top, allowed);
-  bool stops = std::find(b.stop_ids.begin(), b.stop_ids.end(), drawn.id) != b.stop_ids.end();
-  if (stops) return end(of, choice, finish_reason::stop);
-  bool fits = !b.form || b.form->accept_token(choice, drawn.id);
-  if (!fits) return end(of, choice, finish_reason::stuck);
-  c.ids[made] = drawn.id;
-  if (b.how.want_logprob) c.logprobs[made] = drawn.logprob;
-  if (needs_counts(b.how)) c.counts.add_output(drawn.id);
+  draws_.push_back({.of = &of, .choice = choice, .row = row, .allowed = allowed});
+}
+
+/// Each on its own: which thread draws which, and when, makes no difference.
+void step_loop::draw_all() {
+  std::atomic<size_t> next = 0;
+  auto some = [this, &next](uint32_t thread) {
+    if (thread >= buffers_.drawers()) return;
+    for (size_t i; (i = next.fetch_add(1)) < draws_.size();)
+      draw_one(draws_[i], buffers_.scratch(thread));
+  };
+  if (draws_.size() > 1 && flights_.empty())
+    ranks_->run_idle(some);
+  else
+    some(0);
+}
+
+void step_loop::draw_one(draw& d, sampler_scratch& scratch) {
+  const sampling& how = d.of->body_->how;
+  choice_state& c = d.state();
+  uint32_t made = c.published.load(std::memory_order_relaxed);
+  std::span top(c.top.data() + size_t{made} * how.logprobs, how.logprobs);
+  d.drawn = sample(d.row, how, c.counts, d.choice, made, scratch, top, d.allowed);
+}
+
+choice_state& step_loop::draw::state() const { return of->body_->choices[choice]; }
+
+bool step_loop::draw::stops() const {
+  const auto& ids = of->body_->stop_ids;
+  return std::find(ids.begin(), ids.end(), drawn.id) != ids.end();
+}
+
+void step_loop::take_token(const draw& d, uint64_t at_ns) {
+  request& of = *d.of;
+  auto& b = *of.body_;
+  choice_state& c = d.state();
+  if (d.stops()) return end(of, d.choice, finish_reason::stop);
+  bool fits = !b.form || b.form->accept_token(d.choice, d.drawn.id);
+  if (!fits) return end(of, d.choice, finish_reason::stuck);
+  uint32_t made = c.published.load(std::memory_order_relaxed);
+  c.ids[made] = d.drawn.id;
+  if (b.how.want_logprob) c.logprobs[made] = d.drawn.logprob;
+  if (needs_counts(b.how)) c.counts.add_output(d.drawn.id);
   mark_token(of, c, at_ns);
   c.published.store(made + 1, std::memory_order_release);
-  if (b.form && b.form->must_end(choice)) return end(of, choice, finish_reason::stop);
-  if (made + 1 == of.max_tokens_) return end(of, choice, finish_reason::length);
+  if (b.form && b.form->must_end(d.choice)) return end(of, d.choice, finish_reason::stop);
+  if (made + 1 == of.max_tokens_) return end(of, d.choice, finish_reason::length);
   tell_later(of);
 }
 

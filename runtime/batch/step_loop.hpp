@@ -53,7 +53,21 @@ class step_loop {
   bool works_beside(const step_plan& plan) const;
   void prepare_masks();
   void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
-  void take_token(request& of, uint32_t choice, std::span<const float> row, uint64_t at_ns);
+  /// A token that a step brought the logits of.
+  struct draw {
+    request* of;
+    uint32_t choice;
+    std::span<const float> row;
+    const uint64_t* allowed;
+    sampled drawn = {};
+
+    choice_state& state() const;
+    bool stops() const;
+  };
+  void ask_for_token(request& of, uint32_t choice, std::span<const float> row);
+  void draw_all();
+  static void draw_one(draw& d, sampler_scratch& scratch);
+  void take_token(const draw& d, uint64_t at_ns);
   /// Before its least number of tokens.
   static bool is_early(const request& of, uint32_t choice);
   /// What the choice's form allows next, its ends included; null when it allows nothing.
@@ -76,6 +90,7 @@ class step_loop {
   uint32_t vocab_;
   std::unordered_map<uint64_t, request*> requests_;
   std::deque<uint32_t> flights_;   // slots of buffers_, oldest first
+  std::vector<draw> draws_;        // of the step that settles; wiped with it
   std::vector<request*> changed_;  // since they were last told
   engine_numbers numbers_;
   bool stopping_ = false, dead_ = false;

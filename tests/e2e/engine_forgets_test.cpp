@@ -41,8 +41,10 @@ std::vector<wanted> some_requests(uint32_t count, uint32_t seed) {
   for (uint32_t i = 0; i < count; ++i) {
     wanted w{.max_tokens = 1 + uint32_t(random() % 12), .choices = 1 + uint32_t(random() % 3)};
     for (uint32_t t = 1 + random() % 40; t > 0; --t) w.prompt.push_back(uint32_t(random() % 500));
-    w.how = {
-        .temperature = random() % 2 ? 1.0f : 0.0f, .repetition_penalty = 1.1f, .seed = random()};
+    w.how = {.temperature = random() % 2 ? 1.0f : 0.0f,
+             .top_p = random() % 2 ? 0.9f : 1.0f,
+             .repetition_penalty = 1.1f,
+             .seed = random()};
     all.push_back(std::move(w));
   }
   return all;
@@ -50,14 +52,18 @@ std::vector<wanted> some_requests(uint32_t count, uint32_t seed) {
 
 TEST(EngineForgets, AThousandRequestsLeaveEveryPageZero) {
   auto m = open(tiny);
-  auto e = start(m, {.ranks = {2, 2}, .threads = 1, .page_tokens = 8, .kv_bytes = 400'000});
-  uint64_t wiped_before = count_arenas().bytes_wiped;
-  for (uint32_t round = 0; round < 10; ++round)
-    for (const auto& a : run_all(*e, some_requests(100, round), m.vocab()))
-      EXPECT_GT(a.wiped.bytes, 0u);
-  EXPECT_EQ(left_behind(*e), 0u);
-  EXPECT_GT(e->numbers().pages_wiped, 1000u);
-  EXPECT_GT(count_arenas().bytes_wiped, wiped_before);
+  const engine_config ways[] = {{.ranks = {2, 2}, .threads = 1}, {.threads = 3}};
+  for (engine_config c : ways) {
+    c.page_tokens = 8, c.kv_bytes = 400'000;
+    auto e = start(m, c);
+    uint64_t wiped_before = count_arenas().bytes_wiped;
+    for (uint32_t round = 0; round < 5; ++round)
+      for (const auto& a : run_all(*e, some_requests(100, round), m.vocab()))
+        EXPECT_GT(a.wiped.bytes, 0u);
+    EXPECT_EQ(left_behind(*e), 0u);
+    EXPECT_GT(e->numbers().pages_wiped, 1000u);
+    EXPECT_GT(count_arenas().bytes_wiped, wiped_before);
+  }
 }
 
 // The negative control: while a request lives, the same search finds it on every rank.
