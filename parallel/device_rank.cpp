@@ -4,12 +4,14 @@
 #include "parallel/device_shard.hpp"
 #include "parallel/nccl_world.hpp"
 #include "parallel/team.hpp"
+#include "runtime/base/wipe_stack.hpp"
 
 namespace lethe {
 namespace {
 
 // Of the rank that leads, for what the host does between steps; they sleep while devices compute.
 constexpr uint32_t crew_max = 8;
+constexpr size_t stack_bytes = size_t{64} << 10;
 
 class device_rank final : public step_rank {
  public:
@@ -36,6 +38,7 @@ class device_rank final : public step_rank {
   /// On whichever thread: a device is a thread's choice.
   result<void> execute(const step_plan& plan, const step_data& data) override {
     if (device_error e = on_->use()) return fail("shard: the device is gone: CUDA error {}", e);
+    if (plan.wipe_scratch) crew_->run([](uint32_t) { wipe_stack(stack_bytes); });
     return shard_->execute(plan, data);
   }
   uint32_t idle() const override { return crew_->size(); }
