@@ -1,7 +1,6 @@
-// What drawing a token costs on one core, in its processor's time per row and per set of features,
-// and its share of a decode step of a model of 1B in Q8_0. The step's time is a lower limit, its
-// weights' bytes over the read bandwidth of this run, so the share is an upper one. First each
-// set's draws are compared with those of a plain sampler that sorts the whole vocabulary.
+// What drawing tokens costs, per set of features: a row in its processor's time, and a batch in
+// time, its rows shared by threads as an engine's are. First each set's draws are compared with
+// those of a plain sampler that sorts the whole vocabulary.
 
 #include <fmt/format.h>
 
@@ -12,8 +11,9 @@
 #include <cmath>
 #include <ctime>
 #include <random>
-#include <thread>
 
+#include "bench/spread.hpp"
+#include "parallel/team.hpp"
 #include "runtime/batch/counter_rng.hpp"
 #include "runtime/batch/sampler.hpp"
 
@@ -21,7 +21,6 @@ namespace lethe {
 namespace {
 
 using steady = std::chrono::steady_clock;
-constexpr size_t step_bytes = 1'313'000'000;  // of Llama-3.2-1B's shape in Q8_0
 constexpr uint32_t different_rows = 16, draws_compared = 40;
 
 double seconds_since(steady::time_point begin) {
@@ -30,7 +29,7 @@ double seconds_since(steady::time_point begin) {
 
 struct flags {
   uint32_t vocab = 128'256, threads = 2;
-  double seconds = 0.3, step_ms = 0;
+  double seconds = 0.3;
   float peak = 9;
 };
 
@@ -80,9 +79,7 @@ std::vector<feature_set> feature_sets(std::span<const logit_bias> bias) {
 /// before, and a form's mask.
 struct drawing {
   drawing(uint32_t vocab, float peak)
-      : counts(std::pmr::get_default_resource()),
-        scratch(vocab, std::pmr::get_default_resource()),
-        mask((vocab + 63) / 64) {
+      : counts(std::pmr::get_default_resource()), mask((vocab + 63) / 64) {
     std::mt19937 random(1);
     std::normal_distribution<float> spread(0, 2.2f);
     for (uint32_t r = 0; r < different_rows; ++r) {
@@ -94,18 +91,25 @@ struct drawing {
     for (auto& bits : mask) bits = uint64_t{random()} << 32 | random();
   }
 
+  std::vector<std::vector<float>> rows;
+  token_counts counts;
+  std::vector<uint64_t> mask;
+};
+
+struct drawer {
+  explicit drawer(const drawing& of)
+      : d(of), scratch(uint32_t(of.rows[0].size()), std::pmr::get_default_resource()) {}
+
   uint32_t draw(const feature_set& f, uint32_t position) {
     top.resize(f.how.logprobs);
-    const auto* allowed = f.form ? mask.data() : nullptr;
-    return sample(rows[position % different_rows], f.how, counts, 0, position, scratch, top,
+    const auto* allowed = f.form ? d.mask.data() : nullptr;
+    return sample(d.rows[position % different_rows], f.how, d.counts, 0, position, scratch, top,
                   allowed)
         .id;
   }
 
-  std::vector<std::vector<float>> rows;
-  token_counts counts;
+  const drawing& d;
   sampler_scratch scratch;
-  std::vector<uint64_t> mask;
   std::vector<token_logprob> top;
 };
 
@@ -169,9 +173,9 @@ uint32_t plain_draw(const drawing& d, const feature_set& f, uint32_t position) {
 }
 
 /// Rounding may move a draw that falls between two tokens, rarely.
-void compare(drawing& d, const feature_set& f) {
+void compare(drawer& by, const feature_set& f) {
   uint32_t other = 0;
-  for (uint32_t i = 0; i < draws_compared; ++i) other += d.draw(f, i) != plain_draw(d, f, i);
+  for (uint32_t i = 0; i < draws_compared; ++i) other += by.draw(f, i) != plain_draw(by.d, f, i);
   if (other > 1)
     throw std::runtime_error(fmt::format("{}: {} of {} draws are not those of the plain sampler",
                                          f.name, other, draws_compared));
@@ -184,59 +188,47 @@ double thread_seconds() {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-double us_per_row(drawing& d, const feature_set& f, double seconds) {
+double us_per_row(drawer& by, const feature_set& f, double seconds) {
   uint32_t rows = 0;
   double begin = thread_seconds();
-  do d.draw(f, rows++);
+  do by.draw(f, rows++);
   while (thread_seconds() - begin < seconds || rows < 20);
   return 1e6 * (thread_seconds() - begin) / rows;
 }
 
-uint64_t sum_of(std::span<const uint64_t> part) {
-  uint64_t sums[8] = {};
-  for (size_t i = 0; i + 8 <= part.size(); i += 8)
-    for (size_t j = 0; j < 8; ++j) sums[j] += part[i + j];
-  return sums[0] + sums[1] + sums[2] + sums[3] + sums[4] + sums[5] + sums[6] + sums[7];
-}
-
-/// The best of five readings of a part each.
-double read_bytes_per_second(uint32_t threads) {
-  std::vector<uint64_t> memory((size_t{256} << 20) / 8, 1);
-  std::atomic<uint64_t> all = 0;
-  double best = 0;
-  for (int round = 0; round < 5; ++round) {
-    auto begin = steady::now();
-    std::vector<std::jthread> readers;
-    for (uint32_t t = 0; t < threads; ++t)
-      readers.emplace_back([&, t] {
-        size_t first = memory.size() * t / threads, end = memory.size() * (t + 1) / threads;
-        all += sum_of(std::span(memory).subspan(first, end - first));
-      });
-    readers.clear();
-    best = std::max(best, double(memory.size() * 8) / seconds_since(begin));
+/// Whoever is free takes the next row. The median of batches.
+double us_per_batch(team& crew, std::span<drawer> by, const feature_set& f, uint32_t rows,
+                    double seconds) {
+  std::vector<double> took;
+  for (auto begin = steady::now(); seconds_since(begin) < seconds || took.size() < 20;) {
+    std::atomic<uint32_t> next = 0;
+    auto batch = steady::now();
+    crew.run([&](uint32_t thread) {
+      for (uint32_t row; (row = next.fetch_add(1)) < rows;) by[thread].draw(f, row);
+    });
+    took.push_back(1e6 * seconds_since(batch));
   }
-  if (all == 0) throw std::runtime_error("nothing was read");
-  return best;
+  return bench::spread_of(std::move(took)).median;
 }
 
 void run(const flags& f) {
-  double step_us = 1e3 * f.step_ms;
-  if (step_us == 0) step_us = 1e6 * double(step_bytes) / read_bytes_per_second(f.threads);
-  fmt::print(stderr, "a step of 1B takes {} {:.1f} ms\n", f.step_ms > 0 ? "" : "at least",
-             step_us / 1e3);
+  auto crew = team::start(f.threads, true);
+  if (!crew) throw std::runtime_error(crew.why().text);
   auto bias = some_biases(f.vocab);
   drawing d(f.vocab, f.peak);
+  std::vector<drawer> by;
+  for (uint32_t i = 0; i < f.threads; ++i) by.emplace_back(d);
   for (const auto& set : feature_sets(bias)) {
-    compare(d, set);
-    double us = us_per_row(d, set, f.seconds);
+    compare(by[0], set);
+    double us = us_per_row(by[0], set, f.seconds);
     for (uint32_t rows : {1, 8, 16}) {
-      double share = rows * us / step_us;
-      fmt::print(stderr, "{:14} {:2} rows {:9.1f} us a row {:7.2f} % of the step\n", set.name, rows,
-                 us, 100 * share);
+      double batch = rows == 1 ? us : us_per_batch(**crew, by, set, rows, f.seconds);
+      fmt::print(stderr, "{:14} {:2} rows {:9.1f} us a row {:9.1f} us by {} threads\n", set.name,
+                 rows, us, batch, f.threads);
       fmt::print(
           "{{\"what\":\"sampling\",\"features\":\"{}\",\"vocab\":{},\"rows\":{},"
-          "\"us_per_row\":{:.2f},\"step_ms\":{:.3f},\"share_of_step\":{:.5f}}}\n",
-          set.name, f.vocab, rows, us, step_us / 1e3, share);
+          "\"threads\":{},\"us_per_row\":{:.2f},\"us_per_batch\":{:.2f}}}\n",
+          set.name, f.vocab, rows, f.threads, us, batch);
     }
     std::fflush(stdout);
   }
@@ -249,11 +241,10 @@ int main(int argc, char** argv) try {
   CLI::App app{"What drawing tokens costs; JSON lines on stdout", "sampling_bench"};
   lethe::flags f;
   app.add_option("--vocab", f.vocab)->capture_default_str()->check(CLI::Range(1000u, 1u << 20));
-  app.add_option("--threads", f.threads, "that read a step's weights")
+  app.add_option("--threads", f.threads, "that share a batch's rows")
       ->capture_default_str()
       ->check(CLI::Range(1u, 256u));
   app.add_option("--seconds", f.seconds, "of each measurement, at least")->capture_default_str();
-  app.add_option("--step-ms", f.step_ms, "a step's time; 0: from the bandwidth, measured here");
   app.add_option("--peak", f.peak, "by how much the likeliest logits stand out; 5: a flat row")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);

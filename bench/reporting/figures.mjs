@@ -132,7 +132,7 @@ export function otherFigures(lines) {
     accuracy: every("accuracy").map((l) =>
       ({...l, reached: l.type === "q8_0" ? l.top1 >= 0.995 : undefined})),
     evaluation: evaluations(every("evaluation")),
-    tokenizing: tokenizers(every("tokenizing")), sampling: every("sampling"),
+    tokenizing: tokenizers(every("tokenizing")), sampling: samplings(lines),
   };
 }
 
@@ -149,6 +149,14 @@ function evaluations(lines) {
     return {...l, lost, reached: f32 && l.type === "q8_0" ? lost <= 0.005 : undefined};
   });
 }
+
+/** Beside the step that a batch of so many rows comes from, as it was measured. */
+const samplings = (lines) => lines.filter((l) => l.what === "sampling").map((l) => {
+  const step = ofGroup(lines, "streams", "decode", "lethe")
+    .find((s) => s.model === "1b" && s.type === "q8_0" && s.streams === l.rows);
+  const share = step && l.us_per_batch * step.tokens_per_second / (step.streams * 1e6);
+  return {...l, share, reached: share === undefined ? undefined : share <= 0.02};
+});
 
 /** With the most threads: of each tokenizer its speed by kind of text, and the least of them. */
 function tokenizers(lines) {

@@ -26,7 +26,8 @@ const fields = {
   accuracy: {model: "string", type: "string", kl: "number", top1: "number", positions: "number"},
   evaluation: {type: "string", score: "number", of: "number"},
   tokenizing: {tokenizer: "string", text: "string", threads: "number", mb_per_second: "number"},
-  sampling: {features: "string", rows: "number", us_per_row: "number", share_of_step: "number"},
+  sampling: {features: "string", rows: "number", threads: "number",
+             us_per_row: "number", us_per_batch: "number"},
 };
 /** And what limits are computed from, which only our own lines say. */
 const work = {

@@ -99,7 +99,8 @@ test('what has no limit is judged by its aim', () => {
   assert.match(part, /\| ember \| q8_0 \| 4000 \| 0\.000015 \| 99\.62 % \| 99\.5 % \| yes \|/);
   assert.match(part, /\| q8_0 \| 897 \| 1000 \| 89\.70 % \| 0\.30 \| 0\.5 \| yes \|/);
   assert.match(part, /\| llama-spm \| 12\.0 \| 22\.0 \| \*\*no\*\* \|/); // with two threads
-  assert.match(part, /\| top_k \| 16 \| 41\.0 \| 1\.30 % \| 2 % \| yes \|/);
+  assert.match(part, /\| top_k \| 8 \| 41\.0 \| 2,?500 \| 2\.50 % \| 2 % \| \*\*no\*\* \|/);
+  assert.match(part, /\| top_k \| 64 \| 41\.0 \| 41\.0 \| – \| 2 % \|  \|/);
 });
 
 test('a throughput that no window was found for is left out, and nothing is claimed', () => {
@@ -126,8 +127,10 @@ test('every figure that misses its aim is said to', () => {
   for (const what of ['decode of 1b q4_0: 0.50 of 0.8', 'prompt, 1b q8_0, 4000: 0.40 of 0.5',
     'streams, 1b q4_0, 2: 0.56 of 0.6', 'attention, decode, 4096 keys, int8: 0.30 of 0.7',
     'ranks against threads', 'serving, 1 clients', 'start, embedded cluster: 1.10 s of 1',
-    'same top token, outliers in q8_0: 97.00 %', 'tokenizing, llama-spm: 12.0 MB/s of prose'])
+    'same top token, outliers in q8_0: 97.00 %', 'tokenizing, llama-spm: 12.0 MB/s of prose',
+    'sampling, top_k, 8 rows: 2.50 % of a step, of 2 %'])
     assert.ok(falls.includes(what), what);
+  assert.equal(falls.split('sampling, ').length, 2, 'others reach it, or have no step beside them');
   assert.ok(!falls.includes('1b q8_0:'));
 });
 
