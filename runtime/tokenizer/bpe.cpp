@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 
+#include "runtime/base/limits.hpp"
 #include "runtime/base/utf8.hpp"
 
 namespace lethe {
@@ -12,12 +13,39 @@ namespace {
 constexpr uint32_t none = UINT32_MAX;
 constexpr size_t affix_bytes_max = 64;
 constexpr uint32_t few = 24;  // so many symbols are joined faster without a heap
-constexpr uint64_t never = UINT64_MAX;
+constexpr uint32_t window_min = 512,
+                   twice = 8;  // an eighth of a window is merged again by the next
+constexpr uint32_t never = merge_table::never;
+static_assert(limits::vocab_max - 1 <= merge_table::id_max);
 using scratch = bpe::scratch;
 
-void add(uint32_t id, size_t begin, scratch& s) {
-  auto at = uint32_t(s.symbols.size());
-  s.symbols.push_back({id, at - 1, at + 1, uint32_t(begin)});  // the first has prev == none
+void add(uint32_t id, size_t begin, scratch& s) { s.seeds.push_back({id, uint32_t(begin)}); }
+
+/// Of one or two bytes, or none: most that byte-level words are made of.
+std::pair<uint32_t, uint32_t> short_character(std::string_view text, size_t i) {
+  auto first = uint8_t(text[i]);
+  if (first < 0x80) return {first, 1};
+  if (first < 0xC2 || first >= 0xE0 || i + 1 == text.size()) return {0, 0};
+  auto second = uint8_t(text[i + 1]);
+  if ((second & 0xC0) != 0x80) return {0, 0};
+  return {(first & 0x1Fu) << 6 | (second & 0x3Fu), 2};
+}
+
+/// As std::pop_heap does, but which of two children is less is no branch: nobody can foresee it.
+void take_least(std::pmr::vector<uint64_t>& heap) {
+  uint64_t last = heap.back();
+  heap.pop_back();
+  auto* h = heap.data();
+  size_t count = heap.size(), hole = 0, child = 1;
+  if (count == 0) return;
+  for (; child + 1 < count; child = 2 * hole + 1) {
+    child += h[child + 1] < h[child];
+    h[hole] = h[child];
+    hole = child;
+  }
+  if (child < count) h[hole] = h[child], hole = child;
+  for (; hole > 0 && last < h[(hole - 1) / 2]; hole = (hole - 1) / 2) h[hole] = h[(hole - 1) / 2];
+  h[hole] = last;
 }
 
 }  // namespace
@@ -30,7 +58,11 @@ std::array<uint32_t, 256> byte_token_ids(const vocabulary& v) {
 }
 
 bpe::bpe(const vocabulary& v, bpe_options options, size_t merges)
-    : vocabulary_(&v), options_(std::move(options)), merges_(merges), byte_ids_(byte_token_ids(v)) {
+    : vocabulary_(&v),
+      options_(std::move(options)),
+      merges_(merges),
+      joined_(merges),
+      byte_ids_(byte_token_ids(v)) {
   know_characters();
 }
 
@@ -64,6 +96,7 @@ void bpe::know_words() {
 result<bpe> bpe::make(const vocabulary& v, bpe_options options, std::span<const text_pair> merges) {
   if (std::max(options.continuing_prefix.size(), options.end_suffix.size()) > affix_bytes_max)
     return fail("a prefix or suffix of more than {} bytes", affix_bytes_max);
+  if (merges.size() >= never) return fail("{} merges, of {} at most", merges.size(), never - 1);
   bpe model(v, std::move(options), merges.size());
   std::string joined;
   for (uint32_t rank = 0; rank < merges.size(); rank++) {
@@ -75,7 +108,8 @@ result<bpe> bpe::make(const vocabulary& v, bpe_options options, std::span<const 
     auto id = v.id_of(joined);
     if (!left_id || !right_id || !id)
       return fail("merge {} names or makes a token that the vocabulary lacks", rank);
-    if (!v.is_control(*id)) model.merges_.set(*left_id, *right_id, {rank, *id});
+    model.joined_[rank] = *id;
+    if (!v.is_control(*id)) model.merges_.set(*left_id, *right_id, rank);
   }
   model.neighbours_ = model.neighbours_in(merges);
   model.know_words();
@@ -129,10 +163,18 @@ bool bpe::add_bytes(std::string_view c, size_t begin, scratch& s) const {
 
 // One symbol a character. An unknown one stays pending, as the next may fuse with it.
 void bpe::seed(std::string_view word, scratch& s) const {
-  s.symbols.clear();
+  s.seeds.clear();
+  s.seeds.reserve(word.size());
   bool pending = false;
   size_t unknown = 0;  // where the pending one begins
+  const bool plain = options_.continuing_prefix.empty() && options_.end_suffix.empty();
   for (size_t i = 0; i < word.size();) {
+    if (auto [code, bytes] = short_character(word, i); plain && bytes > 0 && !pending)
+      if (uint32_t id = character_ids_[code]; id != none) {
+        add(id, i, s);
+        i += bytes;
+        continue;
+      }
     size_t length = utf8::at(word, i).length;
     std::string_view c = word.substr(i, length);
     if (auto id = character_id(c, i == 0, i + length == word.size())) {
@@ -147,79 +189,99 @@ void bpe::seed(std::string_view word, scratch& s) const {
     i += length;
   }
   if (pending) add(*options_.unk, unknown, s);
-  if (!s.symbols.empty()) s.symbols.back().next = none;
 }
 
-merge_table::merge bpe::at(uint32_t left, const scratch& s) const {
-  if (left == none || s.symbols[left].next == none) return {};
-  return merges_.find(s.symbols[left].id, s.symbols[s.symbols[left].next].id);
-}
-
+/// What joins the symbol at `left` with the next one.
 void bpe::offer(uint32_t left, scratch& s) const {
-  auto m = at(left, s);
-  if (!m) return;
-  s.heap.push_back(uint64_t(m.rank) << 32 | left);
+  auto& l = s.symbols[left];
+  l.rank = l.next == none ? never : merges_.rank(l.id, s.symbols[l.next].id);
+  if (l.rank == never) return;
+  __builtin_prefetch(&joined_[l.rank]);
+  s.heap.push_back(uint64_t(l.rank) << 32 | left);
   std::push_heap(s.heap.begin(), s.heap.end(), std::greater<>());
 }
 
-// Joined symbols keep the left one's place. Whoever's pair now has another rank is stale.
+// The symbols are those that the seeds [begin, end) become. Joined ones keep the left one's place.
+// What the heap has of a symbol whose next merge is another by now is stale.
 void bpe::merge(uint32_t begin, uint32_t end, scratch& s) const {
+  uint32_t count = end - begin;
+  const auto* seeds = s.seeds.data() + begin;
+  s.symbols.resize(count);
   s.heap.clear();
-  for (uint32_t i = begin; i + 1 < end; i++)
-    if (auto m = at(i, s)) s.heap.push_back(uint64_t(m.rank) << 32 | i);
+  for (uint32_t i = 0; i + 1 < count; i++) {
+    uint32_t rank = merges_.rank(seeds[i].id, seeds[i + 1].id);
+    s.symbols[i] = {seeds[i].id, i - 1, i + 1, rank};  // the first has prev == none
+    if (rank != never) s.heap.push_back(uint64_t(rank) << 32 | i);
+  }
+  s.symbols[count - 1] = {seeds[count - 1].id, count - 2, none, never};
   std::make_heap(s.heap.begin(), s.heap.end(), std::greater<>());
   while (!s.heap.empty()) {
-    std::pop_heap(s.heap.begin(), s.heap.end(), std::greater<>());
-    uint64_t next = s.heap.back();
-    s.heap.pop_back();
+    uint64_t next = s.heap.front();
+    take_least(s.heap);
     s.steps++;
-    auto place = uint32_t(next);
-    auto m = at(place, s);
-    if (m.rank != next >> 32) continue;
+    auto place = uint32_t(next), rank = uint32_t(next >> 32);
     auto& left = s.symbols[place];
+    if (left.rank != rank) continue;
     auto& right = s.symbols[left.next];
-    left.id = m.joined;
+    left.id = joined_[rank];
     left.next = right.next;
-    right = {none, none, none};
+    right.rank = never;
     if (left.next != none) s.symbols[left.next].prev = place;
-    offer(left.prev, s);
+    if (left.prev != none) offer(left.prev, s);
     offer(place, s);
   }
-}
-
-uint64_t bpe::joining(uint32_t left, uint32_t right) const {
-  auto m = merges_.find(left, right);
-  return m ? uint64_t(m.rank) << 32 | m.joined : never;
 }
 
 // The heap's room holds what joins each symbol with the next one; joined ones move up.
 void bpe::write_few(uint32_t begin, uint32_t end, scratch& s,
                     std::pmr::vector<uint32_t>& out) const {
-  auto* symbols = s.symbols.data() + begin;
+  auto* symbols = s.seeds.data() + begin;
   uint32_t count = end - begin;
   s.heap.assign(count, never);
   auto* next = s.heap.data();
-  for (uint32_t i = 0; i + 1 < count; i++) next[i] = joining(symbols[i].id, symbols[i + 1].id);
+  for (uint32_t i = 0; i + 1 < count; i++) next[i] = merges_.rank(symbols[i].id, symbols[i + 1].id);
   while (true) {
     uint32_t best = 0;
     for (uint32_t i = 1; i < count; i++) best = next[i] < next[best] ? i : best;
     if (next[best] == never) break;
     s.steps++;
-    symbols[best].id = uint32_t(next[best]);
+    symbols[best].id = joined_[next[best]];
     count--;
     for (uint32_t i = best + 1; i < count; i++) symbols[i].id = symbols[i + 1].id;
     for (uint32_t i = best + 1; i < count; i++) next[i] = next[i + 1];
-    next[best] = best + 1 < count ? joining(symbols[best].id, symbols[best + 1].id) : never;
-    if (best > 0) next[best - 1] = joining(symbols[best - 1].id, symbols[best].id);
+    next[best] = best + 1 < count ? merges_.rank(symbols[best].id, symbols[best + 1].id) : never;
+    if (best > 0) next[best - 1] = merges_.rank(symbols[best - 1].id, symbols[best].id);
   }
   for (uint32_t i = 0; i < count; i++) out.push_back(symbols[i].id);
 }
 
-/// What the symbols [begin, end) become, which nothing outside can join.
+// Tokens are what merges make of a text if, and only if, each two neighbours are what merges make
+// of theirs: whatever else is joined, and when, changes no order within the two. So windows that
+// agree on a token where they overlap give what merging all at once gives, and stay in the cache.
+bool bpe::write_by(uint32_t window, uint32_t begin, uint32_t end, scratch& s,
+                   std::pmr::vector<uint32_t>& out) const {
+  uint32_t agreed = none, length = 0;
+  while (true) {
+    uint32_t count = std::min(window, end - begin), i = 0;
+    merge(begin, begin + count, s);
+    const auto& first = s.symbols[0];
+    if (agreed != none && (first.id != agreed || first.next != length)) return false;
+    bool last = begin + count == end;
+    for (; i != none && (last || i < count - count / twice); i = s.symbols[i].next)
+      out.push_back(s.symbols[i].id);
+    if (last) return true;
+    if (i == none) return false;
+    agreed = s.symbols[i].id, length = s.symbols[i].next - i;
+    begin += i;
+  }
+}
+
+/// What the seeds [begin, end) become, which nothing outside can join.
 void bpe::write(uint32_t begin, uint32_t end, scratch& s, std::pmr::vector<uint32_t>& out) const {
   if (end - begin <= few) return write_few(begin, end, s, out);
-  merge(begin, end, s);
-  for (uint32_t i = begin; i < end; i = s.symbols[i].next) out.push_back(s.symbols[i].id);
+  size_t written = out.size();
+  for (uint32_t window = s.window; !write_by(window, begin, end, s, out); window *= 2)
+    out.resize(written);
 }
 
 void bpe::encode(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& out) const {
@@ -233,12 +295,12 @@ void bpe::encode(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& 
 void bpe::encode_by_merges(std::string_view word, scratch& s,
                            std::pmr::vector<uint32_t>& out) const {
   seed(word, s);
-  auto count = uint32_t(s.symbols.size());
+  auto count = uint32_t(s.seeds.size());
   for (uint32_t begin = 0, end; begin < count; begin = end) {
     end = begin + 1;
-    while (end < count && neighbours_.may_join(s.symbols[end - 1].id, s.symbols[end].id)) end++;
-    uint32_t from = s.symbols[begin].begin;
-    uint32_t to = end < count ? s.symbols[end].begin : uint32_t(word.size());
+    while (end < count && neighbours_.may_join(s.seeds[end - 1].id, s.seeds[end].id)) end++;
+    uint32_t from = s.seeds[begin].begin;
+    uint32_t to = end < count ? s.seeds[end].begin : uint32_t(word.size());
     uint32_t whole = end - begin > 1 ? words_.find(word.substr(from, to - from)) : none;
     whole == none ? write(begin, end, s, out) : out.push_back(whole);
   }

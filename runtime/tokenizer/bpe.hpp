@@ -34,16 +34,23 @@ class bpe {
 
   /// Working memory, used again from word to word.
   struct scratch {
-    explicit scratch(std::pmr::memory_resource* memory) : symbols(memory), heap(memory) {}
-    struct symbol {
-      uint32_t id, prev, next;
+    explicit scratch(std::pmr::memory_resource* memory)
+        : seeds(memory), symbols(memory), heap(memory) {}
+    struct seed {
+      uint32_t id;
       uint32_t begin;  // of its text in the word
     };
-    std::pmr::vector<symbol> symbols;  // a linked list; joined ones leave it
+    struct symbol {
+      uint32_t id, prev, next;
+      uint32_t rank;  // of the merge with the next one
+    };
+    std::pmr::vector<seed> seeds;      // of the whole word
+    std::pmr::vector<symbol> symbols;  // of a window of it: a linked list; joined ones leave it
     std::pmr::vector<uint64_t> heap;   // a merge's rank, then its left symbol: the least is next
     uint64_t steps = 0;                // candidates looked at, for whoever measures
+    uint32_t window = 512;             // so many symbols at once, or more where that is too few
   };
-  /// O(n log n) in the length of the word.
+  /// Linear in the length of the word, for almost all; n log^2 n at worst.
   void encode(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& out) const;
   /// The same by merges alone, whatever the table of whole words knows.
   void encode_by_merges(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& out) const;
@@ -53,12 +60,11 @@ class bpe {
   std::optional<uint32_t> character_id(std::string_view c, bool first, bool last) const;
   bool add_bytes(std::string_view c, size_t begin, scratch& s) const;
   void seed(std::string_view word, scratch& s) const;
-  /// What joins the symbol at `left` with the next one.
-  merge_table::merge at(uint32_t left, const scratch& s) const;
   void offer(uint32_t left, scratch& s) const;
   void merge(uint32_t begin, uint32_t end, scratch& s) const;
-  uint64_t joining(uint32_t left, uint32_t right) const;
   void write_few(uint32_t begin, uint32_t end, scratch& s, std::pmr::vector<uint32_t>& out) const;
+  bool write_by(uint32_t window, uint32_t begin, uint32_t end, scratch& s,
+                std::pmr::vector<uint32_t>& out) const;
   void write(uint32_t begin, uint32_t end, scratch& s, std::pmr::vector<uint32_t>& out) const;
   void know_characters();
   void know_words();
@@ -67,6 +73,7 @@ class bpe {
   const vocabulary* vocabulary_;
   bpe_options options_;
   merge_table merges_;
+  std::vector<uint32_t> joined_;  // by rank
   neighbours neighbours_;
   std::vector<uint32_t> character_ids_;  // by code point, of those that are tokens
   std::array<uint32_t, 256> byte_ids_;   // of <0x00> to <0xFF>

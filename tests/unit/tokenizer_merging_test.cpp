@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
 
 #include "runtime/tokenizer/bpe.hpp"
@@ -15,8 +16,10 @@ using texts = std::vector<std::string>;
 const texts characters = {"a", "b", "c", "\u2581", "\u00E9", "\u4E2D"};
 
 template <class Model>
-ids encoded(const Model& model, std::string_view word) {
+ids encoded(const Model& model, std::string_view word, uint32_t window = 0) {
   typename Model::scratch scratch(std::pmr::get_default_resource());
+  if constexpr (requires { scratch.window; })
+    if (window > 0) scratch.window = window;
   std::pmr::vector<uint32_t> out;
   model.encode(word, scratch, out);
   return {out.begin(), out.end()};
@@ -39,8 +42,9 @@ texts joined(texts parts, Rank rank) {
 }
 
 struct sample {
-  explicit sample(uint32_t seed, size_t size) : random(seed) {
-    for (auto& c : characters) add(c);
+  sample(uint32_t seed, size_t size, size_t of = characters.size())
+      : random(seed), alphabet(characters.begin(), characters.begin() + int64_t(of)) {
+    for (auto& c : alphabet) add(c);
     while (merges.size() < size) {
       std::string left = tokens[random() % tokens.size()], right = tokens[random() % tokens.size()];
       if (left.size() + right.size() > 12) continue;
@@ -53,12 +57,13 @@ struct sample {
     EXPECT_TRUE(v.add(v.size(), text));
     tokens.push_back(text);
   }
-  texts word() {
-    texts out(random() % 40);
-    for (auto& c : out) c = characters[random() % characters.size()];
+  texts word(size_t longest = 40) {
+    texts out(random() % longest);
+    for (auto& c : out) c = alphabet[random() % alphabet.size()];
     return out;
   }
   std::mt19937 random;
+  texts alphabet;
   vocabulary v;
   texts tokens;
   std::vector<std::pair<std::string, std::string>> merges;
@@ -70,6 +75,13 @@ std::string whole(const texts& parts) {
   return all;
 }
 
+/// The later rank of a pair that is named twice counts.
+std::map<std::pair<std::string, std::string>, double> ranks_of(const sample& s) {
+  std::map<std::pair<std::string, std::string>, double> ranks;
+  for (size_t i = 0; i < s.merges.size(); i++) ranks[s.merges[i]] = double(i);
+  return ranks;
+}
+
 TEST(Bpe, JoinsAsThePlainWayDoes) {
   for (uint32_t seed = 0; seed < 40; seed++) {
     sample s(seed, 4 + seed % 20);
@@ -77,17 +89,39 @@ TEST(Bpe, JoinsAsThePlainWayDoes) {
     for (auto& [left, right] : s.merges) pairs.push_back({left, right});
     auto model = bpe::make(s.v, {}, pairs);
     ASSERT_TRUE(model);
+    auto ranks = ranks_of(s);
     auto rank = [&](const std::string& a, const std::string& b) {
-      double found = INFINITY;  // of a pair that is named twice the later rank counts
-      for (size_t i = 0; i < s.merges.size(); i++)
-        if (s.merges[i] == std::pair(a, b)) found = double(i);
-      return found;
+      auto found = ranks.find({a, b});
+      return found == ranks.end() ? INFINITY : found->second;
     };
     for (int round = 0; round < 30; round++) {
       texts word = s.word();
       ids wanted;
       for (auto& part : joined(word, rank)) wanted.push_back(*s.v.id_of(part));
       EXPECT_EQ(encoded(*model, whole(word)), wanted) << whole(word);
+    }
+  }
+}
+
+// Of so few characters that words don't fall apart; windows so short that they often disagree.
+TEST(Bpe, JoinsLongWordsByWindowsAsThePlainWayDoes) {
+  for (uint32_t seed = 0; seed < 40; seed++) {
+    sample s(seed, 10 + seed, 2 + seed % 2);
+    std::vector<bpe::text_pair> pairs;
+    for (auto& [left, right] : s.merges) pairs.push_back({left, right});
+    auto model = bpe::make(s.v, {}, pairs);
+    ASSERT_TRUE(model);
+    auto ranks = ranks_of(s);
+    auto rank = [&](const std::string& a, const std::string& b) {
+      auto found = ranks.find({a, b});
+      return found == ranks.end() ? INFINITY : found->second;
+    };
+    for (int round = 0; round < 10; round++) {
+      texts word = s.word(300);
+      ids wanted;
+      for (auto& part : joined(word, rank)) wanted.push_back(*s.v.id_of(part));
+      for (uint32_t window : {1u, 8u, 13u, 32u, 100u, 512u})
+        EXPECT_EQ(encoded(*model, whole(word), window), wanted) << window << ", " << whole(word);
     }
   }
 }
