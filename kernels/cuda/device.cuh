@@ -5,6 +5,40 @@
 
 namespace lethe::device {
 
+/// c += a * b by the warp's tensor cores.
+template <product_type T>
+__device__ void tensor_product(product_sums<T>& sums, const product_rows<T>& rows,
+                               const product_columns<T>& columns) {
+  const auto& a = rows.a;
+  const auto& b = columns.b;
+  auto& c = sums.c;
+  if constexpr (T == product_type::s8) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  } else if constexpr (T == product_type::s8_half) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+  } else if constexpr (T == product_type::bf16) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  }
+}
+
 extern __shared__ four_words shared_words[];
 
 /// simt.hpp's block, on the device.
@@ -16,6 +50,12 @@ struct device_block {
   template <class T>
   __device__ T shuffle_xor(T v, uint32_t mask) {
     return __shfl_xor_sync(0xffffffff, v, int(mask));
+  }
+  template <product_type T>
+  __device__ product_sums<T> multiply(const product_rows<T>& a, const product_columns<T>& b,
+                                      product_sums<T> c) {
+    tensor_product<T>(c, a, b);
+    return c;
   }
   __device__ uint32_t get_word(uint32_t i) const { return words()[i]; }
   __device__ void put_word(uint32_t i, uint32_t v) { words()[i] = v; }

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <type_traits>
+
 // The words that kernel bodies are written in. A body is the operator() of a plain struct (its
 // arguments), called by each thread of each block with a `Block`:
 //   x(), y(), thread()      which block, which thread of it
@@ -10,6 +12,7 @@
 //   shuffle_xor(v, mask)    the v of the lane whose number differs in mask's bits; by whole warps
 //   get(i), put(i, v)       shared word i as a float; get_word, put_word as bits
 //   get_four(i)             shared words i .. i + 3, i % 4 == 0
+//   multiply<type>(a, b, c) c + a * b of small matrices that a warp holds together; by whole warps
 // nvcc compiles bodies with device_block (device.cuh); tests compile them for the CPU with a block
 // that runs its threads in any order and looks for what a GPU would do wrong in silence.
 // Every struct also has `threads`, the size of its blocks, and shape(), where and how much to run.
@@ -35,6 +38,41 @@ constexpr uint32_t blocks_for(size_t n, uint32_t each) { return uint32_t((n + ea
 struct alignas(16) four_words {
   uint32_t v[4];
 };
+
+/// What tensor cores multiply: 16 rows of a with 8 columns of b, a * b being summed over `depth`.
+/// Integer sums are exact; the order in which the others are added, and how wide, is the device's.
+/// s8: signed bytes. bf16: pairs. tf32: floats of which the low 13 bits are not looked at.
+enum class product_type : uint8_t { s8, s8_half, bf16, tf32 };
+
+struct product_facts {
+  uint32_t depth, per_word;   // numbers of K; how many a word holds
+  uint32_t a_words, b_words;  // of a lane
+};
+constexpr product_facts facts_of(product_type t) {
+  constexpr product_facts all[] = {{32, 4, 4, 2}, {16, 4, 2, 1}, {16, 2, 4, 2}, {8, 1, 4, 2}};
+  return all[uint8_t(t)];
+}
+
+/// A lane's words of the two factors, as mma.sync has them. With g = lane / 4, t = lane % 4 and n
+/// numbers a word: a[0] is row g, K from n * t on; a[1] is row g + 8 of the same K; a[2] and a[3]
+/// are these rows 4 * n further along K. b[0] is column g, K from n * t on; b[1] is 4 * n further.
+template <product_type T>
+struct product_rows {
+  uint32_t a[facts_of(T).a_words];
+};
+template <product_type T>
+struct product_columns {
+  uint32_t b[facts_of(T).b_words];
+};
+/// Of the product: row g, columns 2 * t and 2 * t + 1, then the same of row g + 8.
+template <class Number>
+struct lane_sums {
+  Number c[4];
+};
+template <product_type T>
+using product_number = std::conditional_t<T <= product_type::s8_half, int32_t, float>;
+template <product_type T>
+using product_sums = lane_sums<product_number<T>>;
 
 #ifdef __CUDACC__
 

@@ -6,6 +6,50 @@
 #include <random>
 
 namespace lethe::emulated {
+namespace {
+
+using device::product_type;
+
+/// Number i of a word.
+double number_of(product_type t, uint32_t word, uint32_t i) {
+  switch (t) {
+    case product_type::s8:
+    case product_type::s8_half:
+      return int8_t(word >> 8 * i);
+    case product_type::bf16:
+      return device::from_bf16(uint16_t(word >> 16 * i));
+    default:
+      return device::from_bits(word & ~0x1fffu);
+  }
+}
+
+/// What the lanes of a warp hold, put together and multiplied; sums of floats are rounded once.
+void multiply_parts(machine::factors* const (&lanes)[device::warp_lanes]) {
+  const product_type type = lanes[0]->type;
+  const auto [depth, n, a_words, b_words] = device::facts_of(type);
+  double a[16][32], b[8][32];
+  for (uint32_t lane = 0; lane < device::warp_lanes; lane++) {
+    uint32_t g = lane / 4, t = lane % 4;
+    for (uint32_t i = 0; i < n; i++) {
+      for (uint32_t w = 0; w < a_words; w++)
+        a[g + w % 2 * 8][w / 2 * 4 * n + n * t + i] = number_of(type, lanes[lane]->a[w], i);
+      for (uint32_t w = 0; w < b_words; w++)
+        b[g][w * 4 * n + n * t + i] = number_of(type, lanes[lane]->b[w], i);
+    }
+  }
+  bool whole = type <= product_type::s8_half;
+  for (uint32_t lane = 0; lane < device::warp_lanes; lane++) {
+    for (uint32_t i = 0; i < 4; i++) {
+      uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+      uint32_t& c = lanes[lane]->c[i];
+      double sum = whole ? double(int32_t(c)) : double(device::from_bits(c));
+      for (uint32_t k = 0; k < depth; k++) sum += a[row][k] * b[column][k];
+      c = whole ? uint32_t(int32_t(sum)) : device::bits_of(float(sum));
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<uint32_t> machine::turns_of(uint32_t count) {
   std::vector<uint32_t> turns(count);
@@ -29,7 +73,7 @@ void machine::stop(const char* what, std::source_location at) {
 
 bool machine::run_block(uint32_t threads, uint32_t shared_words,
                         std::function<void(uint32_t)> job) {
-  threads_.assign(threads, {wait_for::turn, nullptr, 0, 0, 0});
+  threads_.assign(threads, {});
   shared_.assign(shared_words, {});
   epoch_ = 1;
   fibers_.begin(threads, std::move(job));
@@ -58,10 +102,13 @@ bool machine::release(uint32_t threads) {
     return t.waits == wait_for::barrier && t.line == first->line && t.file == first->file;
   });
   if (!barrier) {
-    auto shuffles = std::ranges::find(threads_, wait_for::shuffle, &thread_state::waits);
-    const thread_state& t = shuffles == threads_.end() ? *first : *shuffles;
-    note(t.waits == wait_for::shuffle ? "a shuffle without all lanes"
-                                      : "a barrier without all threads",
+    auto lanes = std::ranges::find_if(threads_, [](const thread_state& t) {
+      return t.waits == wait_for::shuffle || t.waits == wait_for::product;
+    });
+    const thread_state& t = lanes == threads_.end() ? *first : *lanes;
+    note(t.waits == wait_for::shuffle   ? "a shuffle without all lanes"
+         : t.waits == wait_for::product ? "a product without all lanes"
+                                        : "a barrier without all threads",
          t.file, t.line);
     return false;
   }
@@ -70,26 +117,33 @@ bool machine::release(uint32_t threads) {
   return true;
 }
 
-/// Shuffles of warps whose lanes are all there, at the same place.
+/// Shuffles and products of warps whose lanes are all there, at the same place.
 bool machine::release_warps(uint32_t threads) {
   constexpr uint32_t lanes = device::warp_lanes;
   bool any = false;
-  for (uint32_t w = 0; w + lanes <= threads; w += lanes) {
-    thread_state* warp = &threads_[w];
-    bool all = std::all_of(warp, warp + lanes, [&](const thread_state& t) {
-      return t.waits == wait_for::shuffle && t.line == warp->line && t.file == warp->file &&
-             t.mask == warp->mask;
-    });
-    if (!all) continue;
+  for (uint32_t w = 0; w + lanes <= threads; w += lanes) any |= release_warp(&threads_[w]);
+  return any;
+}
+
+bool machine::release_warp(thread_state* warp) {
+  constexpr uint32_t lanes = device::warp_lanes;
+  bool product = warp->waits == wait_for::product;
+  bool all = std::all_of(warp, warp + lanes, [&](const thread_state& t) {
+    return t.waits == (product ? wait_for::product : wait_for::shuffle) && t.line == warp->line &&
+           t.file == warp->file && t.mask == warp->mask && t.part.type == warp->part.type;
+  });
+  if (!all) return false;
+  if (product) {
+    factors* parts[lanes];
+    for (uint32_t i = 0; i < lanes; i++) parts[i] = &warp[i].part;
+    multiply_parts(parts);
+  } else {
     uint32_t values[lanes];
     for (uint32_t i = 0; i < lanes; i++) values[i] = warp[i].value;
-    for (uint32_t i = 0; i < lanes; i++) {
-      warp[i].value = values[i ^ warp[i].mask];
-      warp[i].waits = wait_for::turn;
-    }
-    any = true;
+    for (uint32_t i = 0; i < lanes; i++) warp[i].value = values[i ^ warp[i].mask];
   }
-  return any;
+  for (uint32_t i = 0; i < lanes; i++) warp[i].waits = wait_for::turn;
+  return true;
 }
 
 void machine::wait(uint32_t thread, wait_for what, std::source_location at) {
@@ -105,6 +159,12 @@ uint32_t machine::shuffle(uint32_t thread, uint32_t value, uint32_t mask, std::s
   threads_[thread].mask = mask;
   wait(thread, wait_for::shuffle, at);
   return threads_[thread].value;
+}
+
+machine::factors machine::multiply(uint32_t thread, const factors& f, std::source_location at) {
+  threads_[thread].part = f;
+  wait(thread, wait_for::product, at);
+  return threads_[thread].part;
 }
 
 uint32_t machine::read(uint32_t thread, uint32_t i, std::source_location at) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <set>
 #include <source_location>
@@ -19,8 +20,8 @@ namespace lethe::emulated {
 enum class order { forwards, backwards, shuffled };
 
 /// A block that runs on the CPU, thread after thread, and stops at what a GPU would leave
-/// undefined: barriers and shuffles that not all threads come to, shared words outside of the
-/// launch's, read before they were written, or touched by two threads with no barrier between.
+/// undefined: barriers, shuffles and products that not all threads come to, shared words outside of
+/// the launch's, read before they were written, or touched by two threads with no barrier between.
 class machine {
  public:
   explicit machine(order o = order::forwards, uint32_t seed = 1) : order_(o), seed_(seed) {}
@@ -50,6 +51,11 @@ class machine {
   struct place {
     uint32_t x, y, thread;
   };
+  /// What a lane has of a product: its words of rows, columns and sums.
+  struct factors {
+    device::product_type type;
+    uint32_t a[4], b[2], c[4];
+  };
   /// A body's block, as one thread sees it (simt.hpp).
   class block {
    public:
@@ -67,6 +73,18 @@ class machine {
     }
     float shuffle_xor(float v, uint32_t mask, site at = site::current()) {
       return device::from_bits(machine_.shuffle(place_.thread, device::bits_of(v), mask, at));
+    }
+    template <device::product_type T>
+    device::product_sums<T> multiply(const device::product_rows<T>& a,
+                                     const device::product_columns<T>& b, device::product_sums<T> c,
+                                     site at = site::current()) {
+      factors f{T, {}, {}, {}};
+      std::memcpy(f.a, a.a, sizeof a.a);
+      std::memcpy(f.b, b.b, sizeof b.b);
+      std::memcpy(f.c, c.c, sizeof c.c);
+      f = machine_.multiply(place_.thread, f, at);
+      std::memcpy(c.c, f.c, sizeof c.c);
+      return c;
     }
     uint32_t get_word(uint32_t i, site at = site::current()) const {
       return machine_.read(place_.thread, i, at);
@@ -91,12 +109,13 @@ class machine {
   };
 
  private:
-  enum class wait_for : uint8_t { turn, barrier, shuffle, nothing };
+  enum class wait_for : uint8_t { turn, barrier, shuffle, product, nothing };
   struct thread_state {
     wait_for waits;
     const char* file;  // where it waits
     uint32_t line;
     uint32_t value, mask;  // of a shuffle
+    factors part;          // of a product
   };
   /// Who touched a shared word since the barrier that began `epoch`.
   struct shared_word {
@@ -111,9 +130,11 @@ class machine {
   bool run_turns(const std::vector<uint32_t>& turns);
   bool release(uint32_t threads);
   bool release_warps(uint32_t threads);
+  static bool release_warp(thread_state* warp);
   std::vector<uint32_t> turns_of(uint32_t count);
   void wait(uint32_t thread, wait_for what, std::source_location at);
   uint32_t shuffle(uint32_t thread, uint32_t value, uint32_t mask, std::source_location at);
+  factors multiply(uint32_t thread, const factors& f, std::source_location at);
   uint32_t read(uint32_t thread, uint32_t i, std::source_location at);
   void write(uint32_t thread, uint32_t i, uint32_t value, std::source_location at);
   [[noreturn]] void stop(const char* what, std::source_location at);

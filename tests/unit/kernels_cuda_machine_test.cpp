@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <random>
 #include <set>
 #include <vector>
 
@@ -146,6 +148,82 @@ TEST(CudaMachine, FindsAShuffleWithoutAllLanes) {
                "a shuffle without all lanes");
   expect_fault(fault_of([](auto& block) { block.shuffle_xor(1.0f, 32); }),
                "a lane of another warp");
+}
+
+/// The word of a matrix of rows of K that mma.sync wants of a lane, byte by byte as its documents
+/// say where each number lies.
+template <class Number>
+uint32_t word_at(const std::vector<Number>& rows, uint32_t depth, uint32_t row, uint32_t k) {
+  uint32_t word;
+  std::memcpy(&word, &rows[row * depth + k], sizeof word);
+  return word;
+}
+
+/// Small whole numbers, whose products and sums every type holds exactly.
+template <device::product_type T, class Number, class Make>
+void expect_products(order o, Make number) {
+  constexpr device::product_facts facts = device::facts_of(T);
+  constexpr uint32_t depth = facts.depth, n = facts.per_word;
+  std::mt19937 random(7);
+  std::vector<int> a(16 * depth), b(8 * depth), c(16 * 8);
+  for (auto* numbers : {&a, &b, &c})
+    for (int& v : *numbers) v = int(random() % 200) - 100;
+  std::vector<Number> rows(a.size()), columns(b.size());
+  for (size_t i = 0; i < a.size(); i++) rows[i] = number(a[i]);
+  for (size_t i = 0; i < b.size(); i++) columns[i] = number(b[i]);
+  std::vector<double> got(16 * 8);
+  auto multiply = [&](auto& block) {
+    uint32_t lane = block.thread() % 32, g = lane / 4, t = lane % 4;
+    device::product_rows<T> x;
+    device::product_columns<T> y;
+    device::product_sums<T> sums;
+    for (uint32_t w = 0; w < facts.a_words; w++)
+      x.a[w] = word_at(rows, depth, g + w % 2 * 8, w / 2 * depth / 2 + n * t);
+    for (uint32_t w = 0; w < facts.b_words; w++)
+      y.b[w] = word_at(columns, depth, g, w * depth / 2 + n * t);
+    auto place = [&](uint32_t i) { return (g + i / 2 * 8) * 8 + 2 * t + i % 2; };
+    for (uint32_t i = 0; i < 4; i++) sums.c[i] = device::product_number<T>(c[place(i)]);
+    sums = block.template multiply<T>(x, y, sums);
+    for (uint32_t i = 0; i < 4; i++) got[place(i)] = double(sums.c[i]);
+  };
+  EXPECT_EQ(fault_of(multiply, o), "");
+  for (uint32_t r = 0; r < 16; r++) {
+    for (uint32_t column = 0; column < 8; column++) {
+      int sum = c[r * 8 + column];
+      for (uint32_t k = 0; k < depth; k++) sum += a[r * depth + k] * b[column * depth + k];
+      EXPECT_EQ(got[r * 8 + column], sum) << r << " " << column;
+    }
+  }
+}
+
+TEST(CudaMachine, MultipliesSmallMatrices) {
+  using device::product_type;
+  for (order o : all_orders) {
+    expect_products<product_type::s8, int8_t>(o, [](int v) { return int8_t(v); });
+    expect_products<product_type::s8_half, int8_t>(o, [](int v) { return int8_t(v); });
+    expect_products<product_type::bf16, uint16_t>(o,
+                                                  [](int v) { return device::to_bf16(float(v)); });
+    // The low bits are not looked at.
+    expect_products<product_type::tf32, uint32_t>(
+        o, [](int v) { return device::bits_of(float(v)) | 0x1fff; });
+  }
+}
+
+TEST(CudaMachine, FindsAProductWithoutAllLanes) {
+  using device::product_type;
+  auto multiply = [](auto& block) {
+    if (block.thread() == 3) return;
+    block.template multiply<product_type::s8>({}, {}, {});
+  };
+  for (order o : all_orders) expect_fault(fault_of(multiply, o), "a product without all lanes");
+  expect_fault(fault_of([](auto& block) {
+                 if (block.thread() % 2 == 0) {
+                   block.template multiply<product_type::bf16>({}, {}, {});
+                 } else {
+                   block.template multiply<product_type::tf32>({}, {}, {});
+                 }
+               }),
+               "a product without all lanes");
 }
 
 TEST(CudaMachine, FindsSharedWordsThatTheLaunchDoesNotHave) {
