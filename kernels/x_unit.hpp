@@ -24,17 +24,19 @@ template <int32_t offset>
     return x.correction >> __builtin_ctz(128 / offset);
 }
 
-/// How the units of some rows lie: in tiles of up to six neighbouring rows, as equal as can be, and
-/// in a tile unit after unit, of each the tile's rows. So products find what they need together.
+/// How the units of some rows lie: in tiles of neighbouring rows, as equal as can be, and in a tile
+/// unit after unit, of each the tile's rows. So products find what they need together.
 struct x_layout {
   uint32_t rows, units;  // units of a row
   uint32_t tile;         // rows of all tiles but the last
 };
 
-inline constexpr uint32_t x_tile_rows = 6;
+/// Rows of a tile at most; few rows are one tile.
+inline constexpr uint32_t x_tile_rows = 6, x_few_rows = 8;
 
 [[gnu::always_inline]] constexpr x_layout layout_of_x(uint32_t rows, uint32_t units) {
-  uint32_t tiles = (rows + x_tile_rows - 1) / x_tile_rows;
+  uint32_t most = rows <= x_few_rows ? x_few_rows : x_tile_rows;
+  uint32_t tiles = (rows + most - 1) / most;
   return {rows, units, tiles == 0 ? 1 : (rows + tiles - 1) / tiles};
 }
 

@@ -13,6 +13,10 @@ namespace {
 /// its sum, so there must be many, and each four of x serve all panels. Plain arrays have none.
 inline constexpr bool registers = alignof(lanes) == sizeof(lanes);
 inline constexpr uint32_t tile_panels_quant = registers ? 4 : 1, tile_rows = registers ? 6 : 2;
+/// Rows that weights are multiplied with straight from memory, and panels that go together then:
+/// of four the compiler keeps too much at once.
+inline constexpr uint32_t stream_rows = registers ? x_few_rows : tile_rows;
+constexpr uint32_t panels_from_memory(uint32_t rows) { return registers ? rows > 2 ? 2 : 4 : 1; }
 
 /// sums += the products of vectors [first, first + 4): 16 columns.
 template <uint32_t first, uint32_t P, uint32_t R>

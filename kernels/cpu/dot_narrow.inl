@@ -13,6 +13,8 @@ namespace {
 /// Panels and rows of x that go together, as registers allow: each vector of weights serves all
 /// rows.
 inline constexpr uint32_t tile_panels_quant = 1, tile_rows = 6;
+inline constexpr uint32_t stream_rows = tile_rows;  // straight from memory
+constexpr uint32_t panels_from_memory(uint32_t) { return 1; }
 
 /// The products of vectors [first, first + count) with x, summed in 16 bits.
 template <uint32_t first, uint32_t count, uint32_t P, uint32_t R>

@@ -28,6 +28,7 @@ struct float_stretch {
   const float* x;
   size_t x_stride;
   uint32_t count;
+  bool begins;  // a segment: what the sums hold is not theirs
 };
 
 /// sums[r * P + p] goes on with each k in turn, for R rows of x and P panels.
@@ -35,7 +36,7 @@ template <class Weights, uint32_t P, uint32_t R, uint32_t Ahead>
 void add_products(const float_stretch& s, lanes* sums) {
   lanes a[R * P], v[P];
 #pragma GCC unroll 32
-  for (uint32_t i = 0; i < R * P; i++) a[i] = sums[i];
+  for (uint32_t i = 0; i < R * P; i++) a[i] = s.begins ? zero() : sums[i];
   const uint8_t* w = s.w;
   for (uint32_t k = 0; k < s.count; k++, w += Weights::bytes) {
 #pragma GCC unroll 8
@@ -80,12 +81,13 @@ inline constexpr uint32_t float_block_rows = 5 * float_tile_rows, float_step = 6
 
 template <class Weights, uint32_t P>
 struct float_work {
-  segment_tree<P * float_block_rows> sums;
+  float_work(const product_part& part) : tree(part.segment_begin, part.segment_end) {}
+  segment_tree<P * float_block_rows> tree;
   float w[P][float_step * panel_rows];
 };
 
 template <class Weights, uint32_t P>
-void add_step(const float_stretch& s, uint32_t rows, float_work<Weights, P>& work) {
+void add_step(const float_stretch& s, uint32_t rows, lanes* sums, float_work<Weights, P>& work) {
   float_stretch near = s;
   if constexpr (Weights::bytes != f32_weights::bytes) {
     for (uint32_t p = 0; p < P; p++) {
@@ -104,49 +106,50 @@ void add_step(const float_stretch& s, uint32_t rows, float_work<Weights, P>& wor
   for (uint32_t r = 0; r < rows; r += height) {
     near.x = s.x + r * s.x_stride;
     uint32_t tile = rows - r < height ? rows - r : height;
-    lanes* sums = work.sums.active() + r * P;
     if (r == 0 && near.w == s.w) {
       add_float_tile<f32_weights, P, fetch_ahead>(near, tile, sums);
     } else {
-      add_float_tile<f32_weights, P, 0>(near, tile, sums);
+      add_float_tile<f32_weights, P, 0>(near, tile, sums + r * P);
     }
   }
 }
 
 /// One segment of P panels and a block of rows.
 template <class Weights, uint32_t P>
-void add_segment(float_stretch s, uint32_t rows, float_work<Weights, P>& work) {
-  if (rows <= float_tile_rows)
-    return add_float_tile<Weights, P, fetch_ahead>(s, rows, work.sums.active());
+void add_segment(float_stretch s, uint32_t rows, lanes* sums, float_work<Weights, P>& work) {
+  if (rows <= float_tile_rows) {
+    return add_float_tile<Weights, P, fetch_ahead>(s, rows, sums);
+  }
   uint32_t left = s.count;
-  while (left > 0) {
-    s.count = left < float_step ? left : float_step;
-    add_step<Weights, P>(s, rows, work);
+  do {
+    s.count = least_of(left, float_step);
+    add_step<Weights, P>(s, rows, sums, work);
     s.w += s.count * Weights::bytes;
     s.x += s.count;
+    s.begins = false;
     left -= s.count;
-  }
+  } while (left > 0);
 }
 
 /// Panels [p0, p0 + P) for `rows` rows of x from x on; y is where the first row's output starts.
 template <class Weights, uint32_t P>
 void multiply_group(const matrix& w, const product_part& part, uint32_t p0, const float* x,
                     size_t x_stride, uint32_t rows, float* y, size_t y_stride) {
-  alignas(64) float_work<Weights, P> work;
+  alignas(64) float_work<Weights, P> work(part);
   size_t stride = size_t{w.cols} * Weights::bytes;
   stride = (stride + 63) / 64 * 64;
   uint32_t origin = segment_begin(w.type, w.cols, part.segment_begin);
-  work.sums.start(part.segment_begin, part.segment_end, rows * P);
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
     uint32_t begin = segment_begin(w.type, w.cols, s), end = segment_begin(w.type, w.cols, s + 1);
     const uint8_t* panels = (const uint8_t*)w.panels + p0 * stride + size_t{begin} * Weights::bytes;
-    add_segment<Weights, P>({panels, stride, x + (begin - origin), x_stride, end - begin}, rows,
-                            work);
-    work.sums.close(s, 0, rows * P);
+    float_stretch all{panels, stride, x + (begin - origin), x_stride, end - begin, true};
+    add_segment<Weights, P>(all, rows, work.tree.sums(s, 0), work);
+    work.tree.close(s, 0, rows * P);
   }
+  const lanes* sums = work.tree.sums(part.segment_end - 1, 0);
   for (uint32_t r = 0; r < rows; r++) {
     for (uint32_t p = 0; p < P; p++) {
-      store_panel(part, p0 + p, work.sums.active()[r * P + p], y + r * y_stride);
+      store_panel(part, p0 + p, sums[r * P + p], y + r * y_stride);
     }
   }
 }

@@ -16,16 +16,16 @@ struct unit_range {
   uint32_t size() const { return end - begin; }
 };
 
-/// Rows of x that fit one tile go straight along the weights, of several panels by turns: memory is
+/// Few rows of x (stream_rows) go straight along the weights, of several panels by turns: memory is
 /// read fastest in a few streams. More rows go in blocks, tile by tile, along units that were made
-/// ready before and stay in a near cache; while rows are few, in the nearest.
-inline constexpr uint32_t stream_rows = tile_rows, stream_panels = 4;
-inline constexpr uint32_t few_rows = 24, near_units = 8;
-inline constexpr uint32_t most_rows = 132, ready_units = 32;
+/// ready before and stay in the nearest cache.
+inline constexpr uint32_t stream_panels = 4;
+inline constexpr uint32_t most_rows = 132, ready_units = 8;
 
 template <dtype T>
 struct quant_work {
-  segment_tree<most_rows * tile_panels_quant> sums;         // tile after tile, of each [panel][row]
+  quant_work(const product_part& part) : tree(part.segment_begin, part.segment_end) {}
+  segment_tree<most_rows * tile_panels_quant> tree;         // tile after tile, of each [panel][row]
   prepared_unit<T> ready[ready_units * tile_panels_quant];  // [unit][panel]
 };
 
@@ -59,19 +59,13 @@ template <class F>
 inline void for_tiles(const row_block& rows, F f) {
   for (uint32_t r = rows.begin; r < rows.end; r += rows.layout.tile) {
     const x_unit* x = rows.x + size_t{r} * rows.layout.units;
-    uint32_t step = rows_of_tile(rows.layout, r);
-    for (uint32_t i = 0; i < step; i += tile_rows) {
-      f(row_tile{x + i, step, r + i, least_of(tile_rows, step - i), r + i - rows.begin});
+    uint32_t step = rows_of_tile(rows.layout, r), tiles = (step + tile_rows - 1) / tile_rows;
+    uint32_t height = (step + tiles - 1) / tiles;
+    for (uint32_t i = 0; i < step; i += height) {
+      f(row_tile{x + i, step, r + i, least_of(height, step - i), r + i - rows.begin});
     }
   }
 }
-
-/// A part of a sum: units of one segment.
-struct stretch {
-  uint32_t segment;
-  unit_range units;
-  bool ends;  // the segment
-};
 
 /// Units of K that segment s has.
 template <dtype T>
@@ -80,29 +74,8 @@ inline unit_range units_of(const matrix& w, uint32_t s) {
           segment_begin(T, w.cols, s + 1) / unit_columns};
 }
 
-/// The part's segments, as far as they lie in `units` of `k`. One without units, of a short K, is
-/// zero and counts as well.
-struct stretches {
-  stretch all[segments];
-  uint32_t count = 0;
-  const stretch* begin() const { return all; }
-  const stretch* end() const { return all + count; }
-};
-
-template <dtype T>
-inline stretches stretches_of(const matrix& w, const product_part& part, unit_range k,
-                              unit_range units) {
-  stretches found;
-  for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
-    unit_range all = units_of<T>(w, s);
-    unit_range some{greatest_of(all.begin, units.begin), least_of(all.end, units.end)};
-    bool stands_here = all.begin == all.end && all.begin >= units.begin &&
-                       (all.begin < units.end || units.end == k.end);
-    if (some.begin < some.end || stands_here) {
-      found.all[found.count++] = {s, some, some.end == all.end};
-    }
-  }
-  return found;
+inline void clear_sums(lanes* sums, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) sums[i] = zero();
 }
 
 inline void store_tile(const product_part& part, const panel_group& group, const row_tile& tile,
@@ -130,32 +103,31 @@ template <dtype T, uint32_t P, uint32_t R>
     prepare_unit<T>(at, units[p]);
     all[p] = units + p;
   }
-  add_unit<T, P, R>(all, x, sums + first * R);
+  sums += first * R;
+  add_unit<T, P, R>(all, x, sums, sums);
 }
 
 /// A few panels times R rows: of each panel a unit, then of each the next.
 template <dtype T, uint32_t R>
 void multiply_streams(const matrix& w, const product_part& part, const panel_group& group,
                       const row_block& rows, quant_work<T>& work) {
-  constexpr uint32_t P = tile_panels_quant;
-  uint32_t sums = group.count * R;
-  work.sums.start(part.segment_begin, part.segment_end, sums);
-  for (const stretch& some : stretches_of<T>(w, part, rows.k, rows.k)) {
-    for (uint32_t u = some.units.begin; u < some.units.end; u++) {
+  constexpr uint32_t P = panels_from_memory(R);
+  uint32_t count = group.count * R;
+  for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
+    lanes* sums = work.tree.sums(s, 0);
+    clear_sums(sums, count);
+    unit_range units = units_of<T>(w, s);
+    for (uint32_t u = units.begin; u < units.end; u++) {
       const x_unit* x = rows.x + size_t{u - rows.k.begin} * R;
       uint32_t p = 0;
-      for (; p + P <= group.count; p += P) {
-        add_from_memory<T, P, R>(group, p, u, x, work.sums.active());
-      }
+      for (; p + P <= group.count; p += P) add_from_memory<T, P, R>(group, p, u, x, sums);
       if constexpr (P > 1) {
-        for (; p < group.count; p++) {
-          add_from_memory<T, 1, R>(group, p, u, x, work.sums.active());
-        }
+        for (; p < group.count; p++) add_from_memory<T, 1, R>(group, p, u, x, sums);
       }
     }
-    work.sums.close(some.segment, 0, sums);
+    work.tree.close(s, 0, count);
   }
-  store_tile(part, group, {nullptr, 0, rows.begin, R, 0}, work.sums.active());
+  store_tile(part, group, {nullptr, 0, rows.begin, R, 0}, work.tree.sums(part.segment_end - 1, 0));
 }
 
 /// multiply_streams for 1 to R rows of x.
@@ -168,31 +140,38 @@ void multiply_few(const matrix& w, const product_part& part, const panel_group& 
   multiply_streams<T, R>(w, part, group, rows, work);
 }
 
-/// Units of P panels. `next` is where the weights after them lie.
+/// Some units of a segment.
+struct chunk {
+  uint32_t segment;
+  unit_range units;
+  bool begins, ends;  // the segment
+};
+
+/// A chunk of P panels. `next` is where the weights after it lie.
 template <dtype T, uint32_t P>
-void add_chunk(const matrix& w, const product_part& part, const panel_group& group,
-               unit_range units, const row_block& rows, const uint8_t* next, quant_work<T>& work) {
+void add_chunk(const product_part& part, const panel_group& group, const chunk& c,
+               const row_block& rows, const uint8_t* next, quant_work<T>& work) {
+  uint32_t units = c.units.size();
   for (uint32_t p = 0; p < P; p++) {
-    for (uint32_t u = 0; u < units.size(); u++) {
-      prepare_unit<T>(find_unit<T>(group.panel(p), units.begin + u), work.ready[u * P + p]);
+    for (uint32_t u = 0; u < units; u++) {
+      prepare_unit<T>(find_unit<T>(group.panel(p), c.units.begin + u), work.ready[u * P + p]);
     }
   }
-  stretches here = stretches_of<T>(w, part, rows.k, units);
   uint32_t steps = 0;
-  for_tiles(rows, [&](const row_tile&) { steps += units.size(); });
+  for_tiles(rows, [&](const row_tile&) { steps += units; });
   steps = greatest_of(steps, 1);
-  lines_ahead ahead{next, group.stride, (units.size() * unit_bytes(T) / 64 + steps - 1) / steps};
+  lines_ahead ahead{next, group.stride, (units * unit_bytes(T) / 64 + steps - 1) / steps};
   for_tiles(rows, [&](const row_tile& tile) {
-    uint32_t first = tile.before * P;
-    lanes* sums = work.sums.active() + first;
-    for (const stretch& some : here) {
-      const prepared_unit<T>* ready = work.ready + (some.units.begin - units.begin) * P;
-      const x_unit* x = tile.x + size_t{some.units.begin - rows.k.begin} * tile.step;
-      add_rows<T, P>(ready, x, tile.step, tile.count, some.units.size(), sums, ahead);
-      ahead.at += some.units.size() * ahead.lines * 64;
-      if (some.ends) work.sums.close(some.segment, first, first + tile.count * P);
-    }
-    if (units.end == rows.k.end) store_tile(part, group, tile, sums);
+    uint32_t first = tile.before * P, count = tile.count * P;
+    lanes* sums = work.tree.sums(c.segment, first);
+    const x_unit* x = tile.x + size_t{c.units.begin - rows.k.begin} * tile.step;
+    if (units == 0) clear_sums(sums, count);  // of a short K: it counts as well
+    add_rows<T, P>(work.ready, x, tile.step, tile.count, units, c.begins ? no_sums : sums, sums,
+                   ahead);
+    ahead.at += units * ahead.lines * 64;
+    if (!c.ends) return;
+    work.tree.close(c.segment, first, count);
+    if (c.segment + 1 == part.segment_end) store_tile(part, group, tile, sums);
   });
 }
 
@@ -200,17 +179,19 @@ void add_chunk(const matrix& w, const product_part& part, const panel_group& gro
 template <dtype T, uint32_t P>
 void multiply_block(const matrix& w, const product_part& part, const panel_group& group,
                     const row_block& rows, quant_work<T>& work) {
-  work.sums.start(part.segment_begin, part.segment_end, rows.size() * P);
-  uint32_t most = rows.size() <= few_rows ? near_units : ready_units;
-  uint32_t u = rows.k.begin;
-  do {
-    uint32_t end = least_of(u + most, rows.k.end);
-    // Behind K come the next panels.
-    const uint8_t* next = end < rows.k.end ? find_unit<T>(group.first, end).header
-                                           : find_unit<T>(group.panel(P), rows.k.begin).header;
-    add_chunk<T, P>(w, part, group, {u, end}, rows, next, work);
-    u = end;
-  } while (u < rows.k.end);
+  for (uint32_t segment = part.segment_begin; segment < part.segment_end; segment++) {
+    unit_range all = units_of<T>(w, segment);
+    uint32_t u = all.begin;
+    do {
+      uint32_t end = least_of(u + ready_units, all.end);
+      // Behind K come the next panels.
+      const uint8_t* next = end < rows.k.end ? find_unit<T>(group.first, end).header
+                                             : find_unit<T>(group.panel(P), rows.k.begin).header;
+      chunk c{segment, {u, end}, u == all.begin, end == all.end};
+      add_chunk<T, P>(part, group, c, rows, next, work);
+      u = end;
+    } while (u < all.end);
+  }
 }
 
 /// P panels from p on times all rows.
@@ -228,7 +209,7 @@ template <dtype T>
 void multiply_quant(const matrix& w, const product_part& part, const activations& x, float* y,
                     size_t y_stride) {
   if (x.rows == 0) return;
-  alignas(64) quant_work<T> work;
+  alignas(64) quant_work<T> work(part);
   static_assert(sizeof work + 4096 <= kernel_stack_bytes);
   constexpr uint32_t P = tile_panels_quant;
   size_t stride = size_t{w.cols / block_elements(T)} * panel_block_bytes(T);

@@ -9,47 +9,50 @@
 namespace lethe {
 namespace {
 
-/// Joins segments in the order ((0+1)+(2+3))+((4+5)+(6+7)), whichever of them a call has: a pair
-/// with one of its halves elsewhere is that half. Some lanes may be further than others.
+/// Joins the segments of N sums in the order ((0+1)+(2+3))+((4+5)+(6+7)), whichever of them a call
+/// has: a pair with one of its halves elsewhere is that half. Some sums may be further than others.
 template <uint32_t N>
 class segment_tree {
  public:
-  /// For `count` sums over segments [first, end).
-  void start(uint32_t first, uint32_t end, uint32_t count) {
-    last_ = end - 1;
+  /// For segments [first, end).
+  segment_tree(uint32_t first, uint32_t end) : last_(end - 1) {
     uint8_t waiting = 0;
     for (uint32_t s = 0; s < segments; s++) {
       waiting_[s] = waiting;
       uint32_t level = level_of(s);
       if (s >= first) waiting = uint8_t(waiting >> level << level | 1u << level);
     }
-    for (uint32_t i = 0; i < count; i++) active_[i] = zero();
   }
-  /// The segment being summed; after the last one is closed, the whole sum.
-  lanes* active() { return active_; }
-  const lanes* active() const { return active_; }
-  /// Lanes [begin, end) of segment s are summed.
-  void close(uint32_t s, uint32_t begin, uint32_t end) {
+  /// Where numbers from `at` on of segment s are summed. Anything may lie there before. After the
+  /// last segment is closed, there is the whole.
+  lanes* sums(uint32_t s, uint32_t at) {
+    return (s != last_ && level_of(s) == 0 ? held_[0] : active_) + at;
+  }
+  /// Numbers [at, at + count) of segment s are summed.
+  void close(uint32_t s, uint32_t at, uint32_t count) {
     uint32_t level = s == last_ ? 3 : level_of(s);
-    for (uint32_t l = 0; l < level; l++) {
-      if (waiting_[s] >> l & 1) join(held_[l] + begin, active_ + begin, end - begin);
+    lanes *mine = sums(s, at), *to = s == last_ ? mine : held_[level] + at;
+    uint32_t left = waiting_[s] & ((1u << level) - 1);
+    if (left == 0 && to != mine) copy(mine, to, count);
+    for (; left != 0; left &= left - 1) {
+      bool last = (left & (left - 1)) == 0;
+      join(held_[__builtin_ctz(left)] + at, mine, last ? to : mine, count);
     }
-    if (s != last_) hand_over(active_ + begin, held_[level] + begin, end - begin);
   }
 
  private:
   /// So many sums may wait for segment s to be joined with it.
   static uint32_t level_of(uint32_t s) { return uint32_t(__builtin_ctz(~s)); }
-  static void join(const lanes* first, lanes* second, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) second[i] = add(first[i], second[i]);
+  static void copy(const lanes* from, lanes* to, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) to[i] = from[i];
   }
-  static void hand_over(lanes* from, lanes* to, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) to[i] = from[i], from[i] = zero();
+  static void join(const lanes* first, const lanes* second, lanes* to, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) to[i] = add(first[i], second[i]);
   }
 
-  lanes active_[N];
+  lanes active_[N];   // of a segment that others wait for
   lanes held_[3][N];  // one segment, two or four wait for the other half
-  uint32_t last_;
+  const uint32_t last_;
   uint8_t waiting_[segments];  // before each segment; bit l: held_[l] is in use
 };
 

@@ -173,11 +173,11 @@ struct lines_ahead {
   }
 };
 
-/// sums[p * R + r] += panel p * row r for one unit: the integer sum times both scales, then the
-/// minimum times x's sum, each one fused multiply-add.
+/// sums[p * R + r] = before[p * R + r] + panel p * row r for one unit: the integer sum times both
+/// scales, then the minimum times x's sum, each one fused multiply-add.
 template <dtype T, uint32_t P, uint32_t R>
 [[gnu::always_inline]] inline void add_unit(const prepared_unit<T>* const (&u)[P], const x_unit* x,
-                                            lanes* sums) {
+                                            const lanes* before, lanes* sums) {
   int_lanes products[P][R];
   dot_tile<T, P, R>(u, x, products);
   lanes scales[R];
@@ -188,37 +188,43 @@ template <dtype T, uint32_t P, uint32_t R>
     lanes scale = u[p]->scale;
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < R; r++) {
-      lanes& sum = sums[p * R + r];
+      lanes sum = before[p * R + r];
       sum = fma(to_float(products[p][r]), mul(scale, scales[r]), sum);
       if constexpr (has_minimum<T>()) sum = fma(u[p]->minimum, set1(x[r].scaled_sum), sum);
+      sums[p * R + r] = sum;
     }
   }
 }
+
+/// What a segment's first unit is added to.
+const lanes no_sums[tile_panels_quant * tile_rows] = {};
 
 /// add_unit for `count` units, one after the other: of P panels, unit u of panel p at
 /// ready[u * P + p], and of R rows, unit u of row r at x[u * step + r].
 template <dtype T, uint32_t P, uint32_t R>
 [[gnu::noinline]] void add_tile(const prepared_unit<T>* ready, const x_unit* x, uint32_t step,
-                                uint32_t count, lanes* sums, lines_ahead ahead) {
+                                uint32_t count, const lanes* before, lanes* sums,
+                                lines_ahead ahead) {
   for (uint32_t i = 0; i < count; i++, ready += P, x += step) {
     const prepared_unit<T>* u[P];
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < P; p++) u[p] = ready + p;
     ahead.step<P>();
     // The sums stay in memory meanwhile: the products need all registers.
-    asm("" : "+r"(sums));
-    add_unit<T, P, R>(u, x, sums);
+    asm("" : "+r"(before), "+r"(sums));
+    add_unit<T, P, R>(u, x, before, sums);
+    before = sums;
   }
 }
 
 /// add_tile for 1 to R rows of x.
 template <dtype T, uint32_t P, uint32_t R = tile_rows>
 inline void add_rows(const prepared_unit<T>* ready, const x_unit* x, uint32_t step, uint32_t rows,
-                     uint32_t count, lanes* sums, const lines_ahead& ahead) {
+                     uint32_t count, const lanes* before, lanes* sums, const lines_ahead& ahead) {
   if constexpr (R > 1) {
-    if (rows < R) return add_rows<T, P, R - 1>(ready, x, step, rows, count, sums, ahead);
+    if (rows < R) return add_rows<T, P, R - 1>(ready, x, step, rows, count, before, sums, ahead);
   }
-  add_tile<T, P, R>(ready, x, step, count, sums, ahead);
+  add_tile<T, P, R>(ready, x, step, count, before, sums, ahead);
 }
 
 }  // namespace

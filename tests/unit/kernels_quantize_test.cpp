@@ -106,11 +106,12 @@ TEST(Quantize, LeavesWhatProductsAddUpBesides) {
   }
 }
 
-/// In tiles of neighbouring rows, none of more than six, unit after unit.
+/// In tiles of neighbouring rows, unit after unit; few rows are one tile.
 TEST(Quantize, EachUnitHasAPlaceOfItsOwnBesideItsTile) {
   for (uint32_t rows = 1; rows <= 40; rows++) {
     x_layout layout = layout_of_x(rows, 5);
-    EXPECT_LE(layout.tile, x_tile_rows);
+    EXPECT_LE(layout.tile, rows <= x_few_rows ? rows : x_tile_rows);
+    EXPECT_EQ(layout.tile == rows, rows <= x_few_rows);
     std::vector<bool> taken(rows * 5);
     for (uint32_t r = 0; r < rows; r++) {
       for (uint32_t u = 0; u < 5; u++) {
