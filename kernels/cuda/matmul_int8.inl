@@ -125,11 +125,13 @@ LETHE_BODY void rows_of(const packed_rows& p, uint32_t lane, uint32_t (&a)[4]) {
   }
 }
 
-/// Up to R rows of x: a block takes a panel, a warp a segment of it, and reads x from memory.
+/// R rows of x: a block takes a panel, a warp a segment of it, and reads x from memory.
 template <dtype T, uint32_t R>
 struct int8_rows {
-  static constexpr uint32_t threads = segments * warp_lanes;
-  static constexpr uint32_t tiles = R / 8, units_ahead = T == dtype::q8_0 ? 2 : 4;
+  static constexpr uint32_t threads = segments * warp_lanes, side_by_side = 2;
+  static constexpr uint32_t tiles = R / 8;
+  // With 32 rows registers end.
+  static constexpr uint32_t units_ahead = T == dtype::q8_0 || R == 32 ? 2 : 4;
   product_place place;
   x_rows x;
 

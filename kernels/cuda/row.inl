@@ -79,7 +79,7 @@ struct launchers {
       if (x.rows <= few_rows) return Device::launch(quant_rows<T, few_rows>{place, rows}, stream);
       if (x.rows <= 8) return Device::launch(int8_rows<T, 8>{place, rows}, stream);
       if (x.rows <= 16) return Device::launch(int8_rows<T, 16>{place, rows}, stream);
-      if (x.rows <= 32) return Device::launch(int8_rows<T, 32>{place, rows}, stream);
+      if (x.rows <= 64) return Device::launch(int8_rows<T, 32>{place, rows}, stream);
       return Device::launch(int8_tile<T>{place, rows}, stream);
     }
   }

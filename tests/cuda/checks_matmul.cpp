@@ -78,7 +78,7 @@ std::vector<uint32_t> widths(dtype t) {
 /// Every width with some heights and numbers of rows: all launchers, all tails.
 std::string whole(const target& t, dtype type) {
   formats::random random(11);
-  const uint32_t counts[] = {1, 2, 4, 5, 7, 8, 9, 16, 17, 33, 3};
+  const uint32_t counts[] = {1, 2, 4, 5, 7, 8, 9, 16, 17, 66, 3};
   uint32_t turn = 0;
   for (uint32_t k : widths(type)) {
     for (uint32_t n : {1u, 7u, 16u, 17u, 33u}) {
@@ -133,12 +133,12 @@ std::string edges(const target& t, dtype type) {
   }
   for (uint32_t begin = 0; begin < segments; begin++) {
     for (uint32_t end = begin; end <= segments; end++) {
-      uint32_t m = turn++ % 3 == 0 ? 7 : 33;
+      uint32_t m = turn++ % 3 == 0 ? 7 : 65;
       std::string said = multiply(t, w, {on.panels}, m, {9, 18, begin, end}, random);
       if (!said.empty()) return said;
     }
   }
-  return multiply(t, w, {on.panels}, 33, {0, 145, 0, segments}, random);
+  return multiply(t, w, {on.panels}, 66, {0, 145, 0, segments}, random);
 }
 
 /// Rows whose numbers are all the same bits, with the largest integer scales there are; the others
@@ -169,7 +169,7 @@ std::string extremes(const target& t, dtype type) {
   for (filling of : {filling{0x00, 0x80}, {0xff, 0x7f}, {0x80, 0x80}, {0x7f, 0x7f}, {0x00, 0x00}}) {
     make_extreme(w, of.first, of.second);
     placed on(t, w);
-    for (uint32_t m : {6u, 35u}) {
+    for (uint32_t m : {6u, 66u}) {
       std::vector<float> f(size_t{m} * w.cols);
       for (size_t i = 0; i < f.size(); i++) {
         uint32_t row = uint32_t(i / w.cols), k = uint32_t(i % w.cols), like = row % 7;
