@@ -5,11 +5,13 @@
 #include <numeric>
 
 #include "kernels/cuda/cuda_row.hpp"
+#include "kernels/cuda/launch.cuh"
 #include "tests/unit/kernels_attend_paged.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
 #include "tests/unit/kernels_matmul_input.hpp"
 
-// Products and decode attention beside the device's own copy. Each is checked before it is timed.
+// Products and decode attention beside the device's own copy, products of many rows beside what its
+// tensor cores multiply out of registers. Each is checked before it is timed.
 
 namespace lethe {
 
@@ -63,7 +65,7 @@ struct bench {
   cudaStream_t stream;
   cudaEvent_t begin, end;
   std::string device, commit;
-  double copy_bytes_per_s = 0;
+  double copy_bytes_per_s = 0, s8_ops_per_s = 0;
 };
 
 /// Microseconds of run(i) for i = 0, 1, ...
@@ -105,6 +107,56 @@ void bench_copy(bench& b) {
   say(b, "\"bench\":\"copy\"", 2.0 * copied_bytes, us);
 }
 
+/// Products of ones, eight independent ones a warp, from registers: rounds * depth each.
+template <device::product_type T>
+struct matrix_peak {
+  static constexpr uint32_t threads = 256, chains = 8, rounds = 4096, blocks = 2048;
+  static constexpr device::product_facts facts = device::facts_of(T);
+  static constexpr double ops =
+      2.0 * 16 * 8 * facts.depth * chains * rounds * blocks * (threads / device::warp_lanes);
+  uint32_t ones;
+  float* sums;  // a thread's
+
+  device::launch_shape shape() const { return {blocks}; }
+
+  template <class Block>
+  LETHE_BODY void operator()(Block& block) const {
+    device::product_rows<T> a;
+    device::product_columns<T> b;
+    for (uint32_t& word : a.a) word = ones;
+    for (uint32_t& word : b.b) word = ones;
+    device::product_sums<T> c[chains] = {};
+    for (uint32_t i = 0; i < rounds; i++) {
+      for (auto& chain : c) chain = block.template multiply<T>(a, b, chain);
+    }
+    float all = 0.0f;
+    for (const auto& chain : c) {
+      for (auto sum : chain.c) all += float(sum);
+    }
+    sums[block.x() * threads + block.thread()] = all;
+  }
+};
+
+template <device::product_type T>
+double bench_peak(const bench& b, const char* type, uint32_t ones) {
+  using peak = matrix_peak<T>;
+  room<float> sums(size_t{peak::blocks} * peak::threads);
+  auto run = [&](int) { return device::gpu::launch(peak{ones, sums.data()}, b.stream); };
+  must(run(0), "products of ones");
+  for (float sum : sums.read()) {
+    require(sum == float(peak::facts.depth) * peak::rounds * peak::chains * 4,
+            "ones make not that");
+  }
+  spread us = time_of(b, run);
+  double rate = peak::ops / (us.median * 1e-6);
+  std::printf(
+      "{\"bench\":\"matrix_peak\",\"type\":\"%s\",\"us\":%.2f,\"us_p10\":%.2f,\"us_p90\":%.2f,"
+      "\"tera_ops_per_s\":%.1f,\"device\":\"%s\",\"commit\":\"%s\"}\n",
+      type, us.median, us.p10, us.p90, rate * 1e-12, b.device.c_str(), b.commit.c_str());
+  std::fflush(stdout);
+  return rate;
+}
+
 void check_product(const formats::tensor& w, const input& x, const std::vector<float>& got) {
   uint32_t stride = w.rows;
   for (uint32_t first : {0u, w.rows - 16}) {
@@ -127,7 +179,7 @@ void bench_product(const bench& b, dtype type, uint32_t n, uint32_t k) {
     must(cudaMemcpy(panels.data() + c * bytes, w.panels.panels, bytes, cudaMemcpyHostToDevice),
          "weights");
   }
-  for (uint32_t m : {1u, 4u, 16u, 128u}) {
+  for (uint32_t m : {1u, 4u, 16u, 128u, 512u, 4096u}) {
     input x(m, k, k, normal_floats(size_t{m} * k, m));
     room<float> f(x.f), scales(x.plain.scales), y(size_t{m} * n);
     room<int8_t> q(x.plain.q);
@@ -143,7 +195,13 @@ void bench_product(const bench& b, dtype type, uint32_t n, uint32_t k) {
     std::string what = std::string("\"bench\":\"matmul\",\"type\":\"") + name_of(type) +
                        "\",\"n\":" + std::to_string(n) + ",\"k\":" + std::to_string(k) +
                        ",\"rows\":" + std::to_string(m);
-    say(b, what, double(bytes) + 4.0 * m * (n + k), time_of(b, run));
+    spread us = time_of(b, run);
+    if (!is_float(type)) {
+      double rate = 2.0 * m * n * k / (us.median * 1e-6);
+      what += ",\"tera_ops_per_s\":" + std::to_string(rate * 1e-12) +
+              ",\"of_s8_peak\":" + std::to_string(rate / b.s8_ops_per_s);
+    }
+    say(b, what, double(bytes) + 4.0 * m * (n + k), us);
   }
 }
 
@@ -252,6 +310,8 @@ int run_all(const char* commit) {
   must(cudaEventCreate(&b.begin), "an event");
   must(cudaEventCreate(&b.end), "an event");
   bench_copy(b);
+  b.s8_ops_per_s = bench_peak<device::product_type::s8>(b, "s8", 0x01010101);
+  bench_peak<device::product_type::bf16>(b, "bf16", 0x3f803f80);
   for (dtype type : formats::all_types) {
     bench_product(b, type, 4096, 4096);
     bench_product(b, type, 14336, 4096);

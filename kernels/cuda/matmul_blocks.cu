@@ -5,18 +5,13 @@ namespace lethe::device {
 
 template device_error gpu::launch(const quant_rows<dtype::q8_0, 1>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q8_0, few_rows>&, device_stream);
-template device_error gpu::launch(const quant_tile<dtype::q8_0>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q4_0, 1>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q4_0, few_rows>&, device_stream);
-template device_error gpu::launch(const quant_tile<dtype::q4_0>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q4_1, 1>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q4_1, few_rows>&, device_stream);
-template device_error gpu::launch(const quant_tile<dtype::q4_1>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q5_0, 1>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q5_0, few_rows>&, device_stream);
-template device_error gpu::launch(const quant_tile<dtype::q5_0>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q5_1, 1>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q5_1, few_rows>&, device_stream);
-template device_error gpu::launch(const quant_tile<dtype::q5_1>&, device_stream);
 
 }  // namespace lethe::device

@@ -33,6 +33,12 @@ struct product_place {
   }
 };
 
+/// Panel i of the part.
+LETHE_BODY const uint8_t* panel_at(const product_place& p, uint32_t i) {
+  uint32_t panel = p.part.row_begin / panel_rows + i;
+  return p.panels + (panel - p.panels_before) * p.pitch - p.columns_before;
+}
+
 /// A thread's own stretch of K.
 struct product_stretch {
   uint32_t lane, segment;
@@ -41,17 +47,17 @@ struct product_stretch {
   const uint8_t* panel;
 };
 
-template <dtype T, class Block>
+/// `each` threads have a segment.
+template <dtype T, uint32_t each = panel_rows, class Block>
 LETHE_BODY product_stretch stretch_of(Block& block, const product_place& p) {
   product_stretch s;
-  s.lane = block.thread() % panel_rows;
-  s.segment = block.thread() / panel_rows;
+  s.lane = block.thread() % each;
+  s.segment = block.thread() / each;
   s.origin = segment_start<T>(p.cols, p.part.segment_begin);
   bool asked = s.segment >= p.part.segment_begin && s.segment < p.part.segment_end;
   s.begin = asked ? segment_start<T>(p.cols, s.segment) : s.origin;
   s.end = asked ? segment_start<T>(p.cols, s.segment + 1) : s.origin;
-  uint32_t panel = p.part.row_begin / panel_rows + block.x();
-  s.panel = p.panels + (panel - p.panels_before) * p.pitch - p.columns_before;
+  s.panel = panel_at(p, block.x());
   return s;
 }
 

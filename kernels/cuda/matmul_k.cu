@@ -5,12 +5,9 @@ namespace lethe::device {
 
 template device_error gpu::launch(const quant_rows<dtype::q4_k, 1>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q4_k, few_rows>&, device_stream);
-template device_error gpu::launch(const quant_tile<dtype::q4_k>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q5_k, 1>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q5_k, few_rows>&, device_stream);
-template device_error gpu::launch(const quant_tile<dtype::q5_k>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q6_k, 1>&, device_stream);
 template device_error gpu::launch(const quant_rows<dtype::q6_k, few_rows>&, device_stream);
-template device_error gpu::launch(const quant_tile<dtype::q6_k>&, device_stream);
 
 }  // namespace lethe::device

@@ -49,8 +49,9 @@ struct x_rows {
   quantized_rows rows;
   uint32_t units;
 
+  LETHE_BODY size_t place(uint32_t row, uint32_t unit) const { return size_t{row} * units + unit; }
   LETHE_BODY x_unit at(uint32_t row, uint32_t unit) const {
-    size_t i = size_t{row} * units + unit;
+    size_t i = place(row, unit);
     four_words low = load<four_words>(rows.q + 32 * i);
     four_words high = load<four_words>(rows.q + 32 * i + 16);
     x_unit x;
@@ -91,72 +92,6 @@ struct quant_rows {
       }
     }
     store_products<R>(block, place, sums);
-  }
-};
-
-/// Many rows of x, sixteen a block: a unit of each segment at a time in shared words
-/// [segment][row][q, scale, sums].
-template <dtype T>
-struct quant_tile {
-  static constexpr uint32_t threads = product_threads, R = tile_rows;
-  static constexpr uint32_t row_words = 12;  // 10, and four at a time
-  // Four words more, so that the two segments of a warp read different banks.
-  static constexpr uint32_t segment_words = R * row_words + 4;
-  static_assert(segments * segment_words <= join_words<R>);
-  product_place place;
-  x_rows x;
-
-  launch_shape shape() const { return place.shape(R, join_words<R>); }
-
-  template <class Block>
-  LETHE_BODY void operator()(Block& block) const {
-    product_stretch s = stretch_of<T>(block, place);
-    float sums[R] = {};
-    uint32_t u = s.begin / unit_columns, end = s.end / unit_columns;
-    uint32_t longest = longest_segment<T>(place.cols) / unit_columns;
-    unit_weights now = weights(s, u, end);
-    for (uint32_t done = 0; done < longest; done++, u++) {
-      if (u < end) fetch(block, s, u);
-      block.barrier();
-      unit_weights next = weights(s, u + 1, end);
-      if (u < end) add(block, s, now, sums);
-      now = next;
-      block.barrier();
-    }
-    store_products<R>(block, place, sums);
-  }
-
- private:
-  /// Asked for one unit ahead, so that they come while the one before is multiplied.
-  LETHE_BODY static unit_weights weights(const product_stretch& s, uint32_t u, uint32_t end) {
-    return u < end ? unit_place<T>(s.panel, u, s.lane).weights() : unit_weights{};
-  }
-  /// Row s.lane of x, the thread's own segment.
-  template <class Block>
-  LETHE_BODY void fetch(Block& block, const product_stretch& s, uint32_t u) const {
-    uint32_t row = least_of(block.y() * R + s.lane, place.rows - 1);
-    x_unit from = x.at(row, u - s.origin / unit_columns);
-    uint32_t to = s.segment * segment_words + s.lane * row_words;
-    for (uint32_t i = 0; i < 8; i++) block.put_word(to + i, from.q[i]);
-    block.put(to + 8, from.scale);
-    block.put_word(to + 9, uint32_t(from.sums[0]));
-    block.put_word(to + 10, uint32_t(from.sums[1]));
-    block.put_word(to + 11, 0);
-  }
-  template <class Block>
-  LETHE_BODY static void add(Block& block, const product_stretch& s, const unit_weights& w,
-                             float (&sums)[R]) {
-    for (uint32_t r = 0; r < R; r++) {
-      uint32_t at = s.segment * segment_words + r * row_words;
-      four_words low = block.get_four(at), high = block.get_four(at + 4);
-      four_words rest = block.get_four(at + 8);
-      x_unit from;
-      for (uint32_t j = 0; j < 4; j++) from.q[j] = low.v[j], from.q[j + 4] = high.v[j];
-      from.scale = from_bits(rest.v[0]);
-      from.sums[0] = int32_t(rest.v[1]);
-      from.sums[1] = int32_t(rest.v[2]);
-      sums[r] = add_unit<T>(w, from, sums[r]);
-    }
   }
 };
 

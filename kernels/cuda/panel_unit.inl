@@ -38,6 +38,14 @@ struct unit_weights {
   unit_scales scales;
 };
 
+/// Words as they lie in memory: they take fewer registers on their way than what they mean.
+struct packed_pair {
+  uint32_t number[2], high[2];
+};
+struct packed_scales {
+  uint32_t half[2], of_unit[2];
+};
+
 /// Unit u of one row (lane) of a panel.
 template <dtype T>
 struct unit_place {
@@ -54,55 +62,65 @@ struct unit_place {
   }
 
   LETHE_BODY unit_weights weights() const { return {numbers(), scales()}; }
+  LETHE_BODY unit_scales scales() const { return scales_of(read_scales()); }
+  LETHE_BODY unit_numbers numbers() const {
+    unit_numbers n;
+    for (uint32_t t = 0; t < 4; t++) {
+      uint32_t pair[2];
+      pair_of(read_pair(t), t, pair);
+      n.word[t] = pair[0];
+      n.word[t + 4] = pair[1];
+    }
+    return n;
+  }
 
-  LETHE_BODY unit_scales scales() const {
+  LETHE_BODY packed_scales read_scales() const {
     const uint8_t* first = is_k45<T>() || T == dtype::q6_k ? header : unit;
-    unit_scales s{half_at(first), 0.0f, {}};
-    if constexpr (has_minimum<T>()) s.minimum = half_at(first + 32);
+    packed_scales p{{load<uint16_t>(first + 2 * lane)}, {}};
+    if constexpr (has_minimum<T>()) p.half[1] = load<uint16_t>(first + 32 + 2 * lane);
+    if constexpr (is_k45<T>()) p.of_unit[0] = unit[lane], p.of_unit[1] = unit[16 + lane];
+    if constexpr (T == dtype::q6_k) p.of_unit[0] = load<uint16_t>(unit + 2 * lane);
+    return p;
+  }
+  LETHE_BODY static unit_scales scales_of(const packed_scales& p) {
+    unit_scales s{from_f16(uint16_t(p.half[0])), 0.0f, {}};
+    if constexpr (has_minimum<T>()) s.minimum = from_f16(uint16_t(p.half[1]));
     if constexpr (is_k45<T>()) {
-      s.scale = s.scale * float(unit[lane]);
-      s.minimum = -s.minimum * float(unit[16 + lane]);
+      s.scale = s.scale * float(p.of_unit[0]);
+      s.minimum = -s.minimum * float(p.of_unit[1]);
     }
     if constexpr (T == dtype::q6_k) {
-      s.half[0] = int8_t(unit[2 * lane]);
-      s.half[1] = int8_t(unit[2 * lane + 1]);
+      s.half[0] = int8_t(p.of_unit[0] & 0xff);
+      s.half[1] = int8_t(p.of_unit[0] >> 8);
     }
     return s;
   }
 
-  LETHE_BODY unit_numbers numbers() const {
-    unit_numbers n;
-    if constexpr (T == dtype::q8_0) {
-      for (uint32_t g = 0; g < 8; g++) n.word[g] = word_at(numbers_at + 64 * g) ^ 0x80808080;
-    } else {
-      for (uint32_t g = 0; g < 4; g++) {
-        uint32_t both = word_at(numbers_at + 64 * g);
-        n.word[g] = both & 0x0f0f0f0f;
-        n.word[g + 4] = both >> 4 & 0x0f0f0f0f;
-      }
-      add_high_bits(n);
+  /// Of vectors t and t + 4 of the numbers.
+  LETHE_BODY packed_pair read_pair(uint32_t t) const {
+    packed_pair p{{word_at(numbers_at + 64 * t)}, {}};
+    if constexpr (T == dtype::q8_0) p.number[1] = word_at(numbers_at + 64 * (t + 4));
+    if constexpr (has_fifth_bit<T>()) p.high[0] = word_at(facts.scale_bytes);
+    if constexpr (T == dtype::q6_k) {
+      for (uint32_t i = 0; i < 2; i++) p.high[i] = word_at(facts.scale_bytes + 64 * i);
     }
-    return n;
+    return p;
+  }
+  LETHE_BODY static void pair_of(const packed_pair& p, uint32_t t, uint32_t (&pair)[2]) {
+    for (uint32_t i = 0; i < 2; i++) {
+      if constexpr (T == dtype::q8_0) {
+        pair[i] = p.number[i] ^ 0x80808080;
+      } else {
+        pair[i] = p.number[0] >> 4 * i & 0x0f0f0f0f;
+      }
+      if constexpr (has_fifth_bit<T>()) pair[i] |= (p.high[0] >> (t + 4 * i) & 0x01010101) << 4;
+      if constexpr (T == dtype::q6_k) pair[i] |= (p.high[i] >> 2 * t & 0x03030303) << 4;
+    }
   }
 
  private:
   static constexpr uint32_t numbers_at = facts.scale_bytes + facts.high_bytes;
 
-  LETHE_BODY void add_high_bits(unit_numbers& n) const {
-    if constexpr (has_fifth_bit<T>()) {
-      uint32_t high = word_at(facts.scale_bytes);
-      for (uint32_t g = 0; g < 8; g++) n.word[g] |= (high >> g & 0x01010101) << 4;
-    }
-    if constexpr (T == dtype::q6_k) {
-      for (uint32_t g = 0; g < 8; g++) {
-        uint32_t high = word_at(facts.scale_bytes + g / 4 * 64);
-        n.word[g] |= (high >> (g % 4 * 2) & 0x03030303) << 4;
-      }
-    }
-  }
-  LETHE_BODY float half_at(const uint8_t* p) const {
-    return from_f16(load<uint16_t>(p + 2 * lane));
-  }
   LETHE_BODY uint32_t word_at(uint32_t offset) const {
     return load<uint32_t>(unit + offset + 4 * lane);
   }

@@ -6,7 +6,7 @@
 #include "kernels/cuda/elementwise.inl"
 #include "kernels/cuda/largest.inl"
 #include "kernels/cuda/matmul_float.inl"
-#include "kernels/cuda/matmul_quant.inl"
+#include "kernels/cuda/matmul_int8_tile.inl"
 #include "kernels/cuda/quantize.inl"
 #include "kernels/cuda/ranks.inl"
 #include "kernels/cuda/rms_norm.inl"
@@ -77,7 +77,10 @@ struct launchers {
       x_rows rows{x.q, end > begin ? (end - begin) / unit_columns : 0};
       if (x.rows == 1) return Device::launch(quant_rows<T, 1>{place, rows}, stream);
       if (x.rows <= few_rows) return Device::launch(quant_rows<T, few_rows>{place, rows}, stream);
-      return Device::launch(quant_tile<T>{place, rows}, stream);
+      if (x.rows <= 8) return Device::launch(int8_rows<T, 8>{place, rows}, stream);
+      if (x.rows <= 16) return Device::launch(int8_rows<T, 16>{place, rows}, stream);
+      if (x.rows <= 64) return Device::launch(int8_rows<T, 32>{place, rows}, stream);
+      return Device::launch(int8_tile<T>{place, rows}, stream);
     }
   }
   static device_error matmul(const device_matrix& w, const product_part& part, const activations& x,

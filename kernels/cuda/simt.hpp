@@ -92,6 +92,12 @@ LETHE_BODY float from_f16(uint16_t h) {
 }
 /// To nearest, ties to even, of what fits.
 LETHE_BODY int32_t nearest(float x) { return __float2int_rn(x); }
+/// v, of which the compiler forgets what it is: what follows from it is not worked out before a
+/// loop and held in registers until the loop's end.
+LETHE_BODY uint32_t anew(uint32_t v) {
+  asm volatile("" : "+r"(v));
+  return v;
+}
 template <class T>
 LETHE_BODY T load(const void* p) {
   return *static_cast<const T*>(p);
@@ -118,6 +124,7 @@ inline int32_t nearest(float x) {
   if (x >= 0x1p31f) return INT32_MAX;
   return x < -0x1p31f ? INT32_MIN : int32_t(__builtin_rintf(x));
 }
+inline uint32_t anew(uint32_t v) { return v; }
 /// Traps where a GPU would: at an address that is no multiple of the size.
 template <class T>
 inline T load(const void* p) {

@@ -43,22 +43,25 @@ struct placed {
         panels{w.type, w.rows, w.cols, memory.data()} {}
 };
 
-std::string multiply(const target& t, const tensor& w, const device_matrix& on, uint32_t m,
-                     product_part part, formats::random& random) {
-  uint32_t cols = segment_begin(w.type, w.cols, part.segment_end) -
-                  segment_begin(w.type, w.cols, part.segment_begin);
-  input x = random_input(m, cols, random);
+std::string multiply(const target& t, const tensor& w, const device_matrix& on, const input& x,
+                     product_part part) {
   on_target device_x(t, x);
   uint32_t stride = part.row_end - part.row_begin + 3;
-  std::vector<float> want(m * stride, 12345.0f);
+  std::vector<float> want(x.rows * stride, 12345.0f);
   room<float> got(t, want);
   device_error error = t.row->matmul(on, part, device_x.view(x), got.data(), stride, t.stream);
   reference.matmul(w.panels, part, x.view(), want.data(), stride);
   if (error == 0 && same_bits_of(got.read(), want)) return "";
   return "products differ, error " + std::to_string(error) + ": " + std::to_string(w.rows) + " x " +
-         std::to_string(w.cols) + ", rows of x " + std::to_string(m) + ", outputs [" +
+         std::to_string(w.cols) + ", rows of x " + std::to_string(x.rows) + ", outputs [" +
          std::to_string(part.row_begin) + ", " + std::to_string(part.row_end) + "), segments [" +
          std::to_string(part.segment_begin) + ", " + std::to_string(part.segment_end) + ")";
+}
+std::string multiply(const target& t, const tensor& w, const device_matrix& on, uint32_t m,
+                     product_part part, formats::random& random) {
+  uint32_t cols = segment_begin(w.type, w.cols, part.segment_end) -
+                  segment_begin(w.type, w.cols, part.segment_begin);
+  return multiply(t, w, on, random_input(m, cols, random), part);
 }
 
 std::vector<uint32_t> widths(dtype t) {
@@ -75,7 +78,7 @@ std::vector<uint32_t> widths(dtype t) {
 /// Every width with some heights and numbers of rows: all launchers, all tails.
 std::string whole(const target& t, dtype type) {
   formats::random random(11);
-  const uint32_t counts[] = {1, 2, 4, 5, 7, 8, 9, 16, 17, 33, 3};
+  const uint32_t counts[] = {1, 2, 4, 5, 7, 8, 9, 16, 17, 66, 3};
   uint32_t turn = 0;
   for (uint32_t k : widths(type)) {
     for (uint32_t n : {1u, 7u, 16u, 17u, 33u}) {
@@ -108,6 +111,76 @@ std::string parts(const target& t, dtype type) {
     for (uint32_t m : {1u, 2u, 19u}) {
       std::string said = multiply(t, w, {on.panels}, m, {9, 40, s.first, s.second}, random);
       if (!said.empty()) return said;
+    }
+  }
+  return "";
+}
+
+/// Numbers of rows of x and ranges of outputs around the edges of blocks, and many rows with every
+/// range of segments. Most ranges of outputs are short, for what the emulation takes.
+std::string edges(const target& t, dtype type) {
+  formats::random random(17);
+  const uint32_t blocks = block_elements(type) == 256 ? 3 : 11;
+  tensor w(type, 145, blocks * block_elements(type), random);
+  placed on(t, w);
+  using range = std::pair<uint32_t, uint32_t>;
+  const range ranges[] = {{127, 129}, {0, 17}, {120, 145}, {9, 137}};
+  uint32_t turn = 0;
+  for (uint32_t m : {7u, 8u, 9u, 16u, 17u, 31u, 32u, 33u, 63u, 64u, 65u, 130u}) {
+    auto [begin, end] = ranges[turn++ % 4];
+    std::string said = multiply(t, w, {on.panels}, m, {begin, end, 0, segments}, random);
+    if (!said.empty()) return said;
+  }
+  for (uint32_t begin = 0; begin < segments; begin++) {
+    for (uint32_t end = begin; end <= segments; end++) {
+      uint32_t m = turn++ % 3 == 0 ? 7 : 65;
+      std::string said = multiply(t, w, {on.panels}, m, {9, 18, begin, end}, random);
+      if (!said.empty()) return said;
+    }
+  }
+  return multiply(t, w, {on.panels}, 66, {0, 145, 0, segments}, random);
+}
+
+/// Rows whose numbers are all the same bits, with the largest integer scales there are; the others
+/// are by turns the largest and the smallest halves of both signs.
+void make_extreme(tensor& w, uint8_t numbers, uint8_t q6_scale) {
+  const uint32_t half[] = {0x7bff, 0xfbff, 0x0001, 0x8001, 0x0000, 0x8000};
+  const uint32_t size = block_bytes(w.type);
+  for (size_t i = 0; i < w.file.size(); i += size) {
+    uint8_t* b = &w.file[i];
+    uint32_t d = half[i / size / (w.cols / block_elements(w.type)) % 6];
+    std::memset(b, numbers, size);
+    formats::put_u16(b + (w.type == dtype::q6_k ? 208 : 0), d);
+    if (w.type == dtype::q6_k) std::memset(b + 192, q6_scale, 16);
+    bool k45 = w.type == dtype::q4_k || w.type == dtype::q5_k;
+    if (k45) std::memset(b + 4, 0xff, 12);
+    if (k45 || w.type == dtype::q4_1 || w.type == dtype::q5_1) formats::put_u16(b + 2, d ^ 0x8000);
+  }
+  repack_panels(w.type, w.rows, w.cols, 0, (w.rows + panel_rows - 1) / panel_rows, tensor::row_of,
+                &w, const_cast<std::byte*>(w.panels.panels));
+}
+
+/// The largest sums that integers can have, and zeros of either sign: no rounding and no zero may
+/// tell which way integers became floats.
+std::string extremes(const target& t, dtype type) {
+  formats::random random(18);
+  tensor w(type, 33, 2 * 256, random);
+  using filling = std::pair<uint8_t, uint8_t>;
+  for (filling of : {filling{0x00, 0x80}, {0xff, 0x7f}, {0x80, 0x80}, {0x7f, 0x7f}, {0x00, 0x00}}) {
+    make_extreme(w, of.first, of.second);
+    placed on(t, w);
+    for (uint32_t m : {6u, 66u}) {
+      std::vector<float> f(size_t{m} * w.cols);
+      for (size_t i = 0; i < f.size(); i++) {
+        uint32_t row = uint32_t(i / w.cols), k = uint32_t(i % w.cols), like = row % 7;
+        float size = row % 2 ? 0x1p14f : 0x1p-98f;
+        bool minus = like == 1 || (like == 2 && k % 2) || (like == 3 && k / 16 % 2) ||
+                     (like == 4 && k / 32 % 2);
+        f[i] = like == 5 ? 0.0f : minus ? -size : size;
+      }
+      std::string said = multiply(t, w, {on.panels}, input(m, w.cols, w.cols, std::move(f)),
+                                  {0, w.rows, 0, segments});
+      if (!said.empty()) return said + ", numbers " + std::to_string(of.first);
     }
   }
   return "";
@@ -224,6 +297,11 @@ std::vector<check> matmul_checks() {
     all.push_back({"matmul_" + name, [type](const target& t) { return whole(t, type); }});
     all.push_back({"matmul_parts_" + name, [type](const target& t) { return parts(t, type); }});
     all.push_back({"matmul_held_" + name, [type](const target& t) { return held(t, type); }});
+    if (!is_float(type)) {
+      all.push_back({"matmul_edges_" + name, [type](const target& t) { return edges(t, type); }});
+      all.push_back(
+          {"matmul_extremes_" + name, [type](const target& t) { return extremes(t, type); }});
+    }
     all.push_back(
         {"rows_to_float_" + name, [type](const target& t) { return embedding(t, type); }});
   }
