@@ -45,14 +45,14 @@ void expect_near(const std::vector<logit_rows>& got, const std::vector<logit_row
 }
 
 std::vector<prompt> three_prompts() {
-  return {random_prompt(75, 53, 1), random_prompt(1, 53, 2), random_prompt(12, 53, 3)};
+  return {random_prompt(20, 53, 1), random_prompt(1, 53, 2), random_prompt(6, 53, 3)};
 }
 
 TEST(DeviceTensor, IsNearTheCpusLogits) {
   for (types stored : {types{bf16, bf16, bf16}, types{bf16, q8, f32}}) {
-    random_model m(rich_shape(40), stored);
+    random_model m(rich_shape(12), stored);
     auto want = run(m.weights, three_prompts(), {});
-    auto got = on_device(m.weights, three_prompts(), {.chunk = 37}, 3);
+    auto got = on_device(m.weights, three_prompts(), {.chunk = 13}, 3);
     expect_near(got, want);
     EXPECT_FALSE(got == want) << "then nothing was rounded";
   }
@@ -61,15 +61,12 @@ TEST(DeviceTensor, IsNearTheCpusLogits) {
 /// Whole prompts, chunks, and decodes from the first token on; other pages; alone and together;
 /// with graphs and without.
 TEST(DeviceTensor, GivesARowTheSameBitsHoweverItCame) {
-  for (kv_type kv : {kv_type::f32, kv_type::int8}) {
-    random_model m(rich_shape(40), {bf16, bf16, bf16});
-    auto prompts = three_prompts();
-    auto want = on_device(m.weights, prompts, {.kv = kv}, 0);
-    EXPECT_TRUE(on_device(m.weights, prompts, {.page_tokens = 4, .chunk = 9, .kv = kv}, 2) == want);
-    if (kv != kv_type::f32) continue;
-    EXPECT_TRUE(on_device(m.weights, {prompts[2]}, {.chunk = 1}, 0)[0] == want[2]);
-    EXPECT_TRUE(on_device(m.weights, {prompts[0]}, {}, 1, false)[0] == want[0]);
-  }
+  random_model m(rich_shape(12), {bf16, bf16, bf16});
+  auto prompts = three_prompts();
+  auto want = on_device(m.weights, prompts, {}, 0);
+  EXPECT_TRUE(on_device(m.weights, prompts, {.page_tokens = 4, .chunk = 9}, 2) == want);
+  EXPECT_TRUE(on_device(m.weights, {prompts[2]}, {.chunk = 1}, 0)[0] == want[2]);
+  EXPECT_TRUE(on_device(m.weights, {prompts[0]}, {}, 1, false)[0] == want[0]);
 }
 
 /// Down and o are cut along K, or not, and gathered.
