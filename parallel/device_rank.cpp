@@ -24,8 +24,9 @@ class device_rank final : public step_rank {
     world_.reset();
   }
 
-  result<void> start(devices& here, const model_weights& weights, const shard_config& config) {
-    auto made = device_shard::make(*on_, here.row(), weights, {.shard = config}, world_.get());
+  result<void> start(const cuda_row& row, const model_weights& weights,
+                     const shard_config& config) {
+    auto made = device_shard::make(*on_, row, weights, {.shard = config}, world_.get());
     if (!made) return made.why();
     shard_ = *std::move(made);
     const bool leads = config.part.first() && config.part.tensor_rank == 0;
@@ -92,7 +93,7 @@ result<std::unique_ptr<step_rank>> make_one(devices& here, const device_rank_con
   auto world = world_of(here, c, groups);
   if (!world) return world.why();
   auto rank = std::make_unique<device_rank>(*std::move(claim), *std::move(on), *std::move(world));
-  if (auto started = rank->start(here, weights, config); !started) return started.why();
+  if (auto started = rank->start(here.row(c.how), weights, config); !started) return started.why();
   return std::unique_ptr<step_rank>(std::move(rank));
 }
 

@@ -78,7 +78,7 @@ size_t carve(const device_room& r, std::byte* at, device_buffers& to) {
 }  // namespace
 
 device_room device_room::of(const model_weights& weights, const shard_config& config,
-                            size_t score_tiles) {
+                            arithmetic how, size_t score_tiles) {
   const model_shape& shape = weights.shape;
   const shard_part& part = config.part;
   device_room r{};
@@ -95,8 +95,10 @@ device_room device_room::of(const model_weights& weights, const shard_config& co
     r.table_pages = std::min<size_t>(
         config.pages, (shape.context_max + config.page_tokens - 1) / config.page_tokens);
   r.tiles = uint32_t((r.table_pages * config.page_tokens + attention_tile - 1) / attention_tile);
-  size_t at_once = std::max<size_t>(r.tiles, std::min(score_tiles, r.tokens * r.tiles));
-  r.score_floats = at_once * attention_tile * part.heads.size();
+  uint32_t heads = part.heads.size();
+  size_t longest = decode_scratch_floats(how, 1, heads, shape.head_dim, r.tiles);
+  r.score_floats =
+      std::max(longest, std::min(score_tiles * attention_tile * heads, r.tokens * longest));
   return r;
 }
 

@@ -37,7 +37,7 @@ struct device_room {
   size_t score_floats;   // of decodes whose scores are computed at once
 
   /// `score_tiles`: whose scores there is room for at once, in all heads.
-  static device_room of(const model_weights& weights, const shard_config& config,
+  static device_room of(const model_weights& weights, const shard_config& config, arithmetic how,
                         size_t score_tiles);
   size_t pages() const { return tokens * table_pages; }
 

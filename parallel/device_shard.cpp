@@ -93,7 +93,7 @@ device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const m
       world(others),
       layout{config.part.layers.size(), config.part.kv_heads.size(), shape.head_dim,
              config.page_tokens, config.kv},
-      room(device_room::of(whole, config, c.score_tiles)),
+      room(device_room::of(whole, config, row.arithmetic, c.score_tiles)),
       frequencies(rope_frequencies(shape.rope)),
       magnitude(rope_magnitude(shape.rope)),
       pages(on, memory_kind::device, config.pages * layout.page_bytes()),
@@ -173,7 +173,8 @@ result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const 
         world->world().rank() == part.stage * part.tensor_size + part.tensor_rank);
   check(config.page_tokens > 0 && config.pages > 0 && config.step_tokens > 0);
   check(config.step_tokens < 65536);  // rows are blocks along a grid's y
-  auto shared = take_shared(world, device_room::of(weights, config, 0).shared_floats);
+  auto shared =
+      take_shared(world, device_room::of(weights, config, row.arithmetic, 0).shared_floats);
   if (!shared) return shared.why();
   auto made = start(on, row, weights, with, world, *shared);
   if (!made && world != nullptr) world->abort();

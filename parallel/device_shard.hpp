@@ -22,8 +22,8 @@ struct device_config {
 };
 
 /// One rank's part of a model on a device: its weights, its key/value pages and its scratch lie
-/// there. Gives the bits of `shard`. Memory is taken and decode graphs are made at the start; a
-/// step queues work, waits once, and takes no memory.
+/// there. Gives the bits of `shard`, if the row does. Memory is taken and decode graphs are made at
+/// the start; a step queues work, waits once, and takes no memory.
 class device_shard {
  public:
   /// `world` joins the ranks of the cut, whose calls of this and of `execute` are the same; null:

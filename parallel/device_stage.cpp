@@ -108,7 +108,8 @@ void device_stage::attend(uint32_t layer, const token_run* runs, const run_count
                      .tiles_max = tiles_of(window, counts.tiles),
                      .scratch = b_.scores};
   for (uint32_t done = 0; done < counts.decodes; done += a.run_count) {
-    size_t fit = room_.score_floats / decode_scratch_floats(1, a.heads, a.tiles_max);
+    size_t fit = room_.score_floats /
+                 decode_scratch_floats(row_.arithmetic, 1, a.heads, a.kv.head_dim, a.tiles_max);
     a.runs = runs + done;
     a.run_count = uint32_t(std::min<size_t>(fit, counts.decodes - done));
     note(row_.attend(a, stream_));

@@ -24,7 +24,7 @@ class devices {
   /// In the order of their numbers; or why none can be used.
   virtual result<std::vector<device_facts>> all() = 0;
   virtual result<std::unique_ptr<accelerator>> open(uint32_t number) = 0;
-  virtual const cuda_row& row() = 0;
+  virtual const cuda_row& row(arithmetic how) = 0;
   /// Before this process has a second thread: what NCCL reads when it is loaded.
   virtual result<void> close_environment(const nccl_pins& pins) = 0;
   virtual result<nccl_functions> nccl() = 0;

@@ -62,7 +62,8 @@ rank_maker maker_of(schema::EngineSpec::Reader spec, uint32_t rank, const gloo_c
                        .forming = base.forming,
                        .timeout = base.timeout,
                        .patience = base.timeout,
-                       .stuck = end_stuck});
+                       .stuck = end_stuck,
+                       .how = arithmetic(spec.getEngines().getArithmetic())});
   return [make = std::move(make), &model](const model_weights& weights, const shard_config& config,
                                           rank_groups& groups) {
     auto made = make(weights, config, groups);

@@ -4,172 +4,84 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "bench/gpu/cublaslt.hpp"
+#include "bench/gpu/matrix_peak.cuh"
 #include "kernels/cuda/cuda_row.hpp"
-#include "kernels/cuda/launch.cuh"
 #include "tests/unit/kernels_attend_paged.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
 #include "tests/unit/kernels_matmul_input.hpp"
 
-// Products and decode attention beside the device's own copy, products of many rows beside what its
-// tensor cores multiply out of registers. Each is checked before it is timed.
+// Products and decode attention beside the device's own copy, in both arithmetics; products of many
+// rows beside what its tensor cores multiply out of registers, of bf16 beside cuBLASLt's. Each is
+// checked before it is timed.
 
 namespace lethe {
 
 namespace {
 
-constexpr int warm_ups = 5, timed_runs = 50;
-constexpr size_t copied_bytes = size_t{1} << 29;
 constexpr size_t beyond_caches = size_t{1} << 28;  // of weights read by turns
 
-void must(int error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::printf("FAILED: %s: %s\n", what, cudaGetErrorString(cudaError_t(error)));
-  std::exit(1);
-}
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::printf("FAILED: %s\n", what);
-  std::exit(1);
+/// Exactly the reference's, or within what rounding x costs: a bound in checks_tensor_matmul.cpp.
+/// Here of the size that sums of so many random products have.
+bool is_right(const cuda_row& row, float got, float want, float size) {
+  if (row.arithmetic == arithmetic::exact) return std::memcmp(&got, &want, sizeof got) == 0;
+  return std::abs(got - want) <= size * 0x1p-8f;
 }
 
-/// Memory on the device.
-template <class T>
-class room {
- public:
-  explicit room(size_t count) : count_(count) {
-    must(cudaMalloc(&at_, count * sizeof(T)), "memory on the device");
-  }
-  explicit room(const std::vector<T>& values) : room(values.size()) {
-    must(cudaMemcpy(at_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice), "a copy");
-  }
-  room(const room&) = delete;
-  ~room() { cudaFree(at_); }
-  T* data() const { return at_; }
-  std::vector<T> read() const {
-    std::vector<T> values(count_);
-    must(cudaDeviceSynchronize(), "a kernel");
-    must(cudaMemcpy(values.data(), at_, count_ * sizeof(T), cudaMemcpyDeviceToHost), "a copy");
-    return values;
-  }
-
- private:
-  size_t count_;
-  T* at_ = nullptr;
-};
-
-struct spread {
-  double median, p10, p90;
-};
-
-struct bench {
-  cudaStream_t stream;
-  cudaEvent_t begin, end;
-  std::string device, commit;
-  double copy_bytes_per_s = 0, s8_ops_per_s = 0;
-};
-
-/// Microseconds of run(i) for i = 0, 1, ...
-template <class F>
-spread time_of(const bench& b, F run) {
-  std::vector<double> us;
-  for (int i = 0; i < warm_ups + timed_runs; i++) {
-    must(cudaEventRecord(b.begin, b.stream), "an event");
-    must(run(i), "a launch");
-    must(cudaEventRecord(b.end, b.stream), "an event");
-    must(cudaEventSynchronize(b.end), "a kernel");
-    float ms = 0;
-    must(cudaEventElapsedTime(&ms, b.begin, b.end), "a time");
-    if (i >= warm_ups) us.push_back(double(ms) * 1e3);
-  }
-  std::sort(us.begin(), us.end());
-  return {us[timed_runs / 2], us[timed_runs / 10], us[timed_runs * 9 / 10]};
-}
-
-void say(const bench& b, const std::string& what, double bytes, const spread& us) {
-  double rate = bytes / (us.median * 1e-6);
-  std::printf(
-      "{%s,\"us\":%.2f,\"us_p10\":%.2f,\"us_p90\":%.2f,\"gb_per_s\":%.1f,\"of_copy\":%.3f,"
-      "\"device\":\"%s\",\"commit\":\"%s\"}\n",
-      what.c_str(), us.median, us.p10, us.p90, rate * 1e-9, rate / b.copy_bytes_per_s,
-      b.device.c_str(), b.commit.c_str());
-  std::fflush(stdout);
-}
-
-void bench_copy(bench& b) {
-  room<std::byte> from(copied_bytes), to(copied_bytes);
-  must(cudaMemset(from.data(), 1, copied_bytes), "a fill");
-  spread us = time_of(b, [&](int) {
-    return cudaMemcpyAsync(to.data(), from.data(), copied_bytes, cudaMemcpyDeviceToDevice,
-                           b.stream);
-  });
-  require(to.read().back() == std::byte{1}, "the copy copied nothing");
-  b.copy_bytes_per_s = 2.0 * copied_bytes / (us.median * 1e-6);
-  say(b, "\"bench\":\"copy\"", 2.0 * copied_bytes, us);
-}
-
-/// Products of ones, eight independent ones a warp, from registers: rounds * depth each.
-template <device::product_type T>
-struct matrix_peak {
-  static constexpr uint32_t threads = 256, chains = 8, rounds = 4096, blocks = 2048;
-  static constexpr device::product_facts facts = device::facts_of(T);
-  static constexpr double ops =
-      2.0 * 16 * 8 * facts.depth * chains * rounds * blocks * (threads / device::warp_lanes);
-  uint32_t ones;
-  float* sums;  // a thread's
-
-  device::launch_shape shape() const { return {blocks}; }
-
-  template <class Block>
-  LETHE_BODY void operator()(Block& block) const {
-    device::product_rows<T> a;
-    device::product_columns<T> b;
-    for (uint32_t& word : a.a) word = ones;
-    for (uint32_t& word : b.b) word = ones;
-    device::product_sums<T> c[chains] = {};
-    for (uint32_t i = 0; i < rounds; i++) {
-      for (auto& chain : c) chain = block.template multiply<T>(a, b, chain);
-    }
-    float all = 0.0f;
-    for (const auto& chain : c) {
-      for (auto sum : chain.c) all += float(sum);
-    }
-    sums[block.x() * threads + block.thread()] = all;
-  }
-};
-
-template <device::product_type T>
-double bench_peak(const bench& b, const char* type, uint32_t ones) {
-  using peak = matrix_peak<T>;
-  room<float> sums(size_t{peak::blocks} * peak::threads);
-  auto run = [&](int) { return device::gpu::launch(peak{ones, sums.data()}, b.stream); };
-  must(run(0), "products of ones");
-  for (float sum : sums.read()) {
-    require(sum == float(peak::facts.depth) * peak::rounds * peak::chains * 4,
-            "ones make not that");
-  }
-  spread us = time_of(b, run);
-  double rate = peak::ops / (us.median * 1e-6);
-  std::printf(
-      "{\"bench\":\"matrix_peak\",\"type\":\"%s\",\"us\":%.2f,\"us_p10\":%.2f,\"us_p90\":%.2f,"
-      "\"tera_ops_per_s\":%.1f,\"device\":\"%s\",\"commit\":\"%s\"}\n",
-      type, us.median, us.p10, us.p90, rate * 1e-12, b.device.c_str(), b.commit.c_str());
-  std::fflush(stdout);
-  return rate;
-}
-
-void check_product(const formats::tensor& w, const input& x, const std::vector<float>& got) {
+void check_product(const cuda_row& row, const formats::tensor& w, const input& x,
+                   const std::vector<float>& got) {
   uint32_t stride = w.rows;
   for (uint32_t first : {0u, w.rows - 16}) {
     std::vector<float> want(size_t{x.rows} * 16);
     reference.matmul(w.panels, {first, first + 16, 0, segments}, x.view(), want.data(), 16);
     for (uint32_t m = 0; m < x.rows; m++) {
-      require(std::memcmp(&want[m * 16], &got[size_t{m} * stride + first], 64) == 0,
-              "a product differs from the reference row");
+      for (uint32_t n = 0; n < 16; n++) {
+        float size = 0;
+        for (uint32_t k = 0; row.arithmetic == arithmetic::tensor && k < x.cols; k++) {
+          size += std::abs(x.f[m * x.stride + k]);  // weights are below one half
+        }
+        require(is_right(row, got[size_t{m} * stride + first + n], want[m * 16 + n], size),
+                "a product differs from the reference row");
+      }
     }
   }
 }
 
-void bench_product(const bench& b, dtype type, uint32_t n, uint32_t k) {
+/// The same product by cuBLASLt, of x rounded before, and how long it takes of ours.
+void bench_peer(const bench& b, const formats::tensor& w, const input& x,
+                const std::vector<float>& ours, const std::string& what, double our_us) {
+  auto peer = open_cublaslt(w.rows, w.cols, x.rows);
+  if (peer == nullptr) return;
+  size_t bytes = w.file.size();
+  uint32_t copies = uint32_t(beyond_caches / bytes) + 1;
+  room<uint8_t> weights(copies * bytes);
+  for (uint32_t c = 0; c < copies; c++) {
+    must(cudaMemcpy(weights.data() + c * bytes, w.file.data(), bytes, cudaMemcpyHostToDevice),
+         "weights");
+  }
+  std::vector<uint16_t> rounded;
+  for (float f : x.f) {
+    uint32_t bits;
+    std::memcpy(&bits, &f, 4);
+    rounded.push_back(uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+  }
+  room<uint16_t> in(rounded);
+  room<float> y(ours.size());
+  auto run = [&](int i) {
+    return peer->multiply(weights.data() + uint32_t(i) % copies * bytes, in.data(), y.data(),
+                          b.stream);
+  };
+  must(run(0), "cuBLASLt's product");
+  std::vector<float> theirs = y.read();
+  for (size_t i = 0; i < ours.size(); i++) {
+    require(std::abs(theirs[i] - ours[i]) <= 0x1p-10f * float(w.cols), "cuBLASLt says otherwise");
+  }
+  spread us = time_of(b, run);
+  say(b, what + ",\"by\":\"cublasLt\",\"ours_of_it\":" + std::to_string(our_us / us.median),
+      double(bytes) + 2.0 * x.rows * w.cols + 4.0 * x.rows * w.rows, us);
+}
+
+void bench_product(const bench& b, const cuda_row& row, dtype type, uint32_t n, uint32_t k) {
   formats::random random(3);
   formats::tensor w(type, n, k, random);
   size_t bytes = matrix_bytes(type, n, k);
@@ -188,20 +100,23 @@ void bench_product(const bench& b, dtype type, uint32_t n, uint32_t k) {
     on.q = {q.data(), scales.data(), sums.data()};
     auto run = [&](int i) {
       matrix turn{type, n, k, panels.data() + uint32_t(i) % copies * bytes};
-      return cuda.matmul({turn}, {0, n, 0, segments}, on, y.data(), n, b.stream);
+      return row.matmul({turn}, {0, n, 0, segments}, on, y.data(), n, b.stream);
     };
     must(run(0), "a product");
-    check_product(w, x, y.read());
+    std::vector<float> got = y.read();
+    check_product(row, w, x, got);
     std::string what = std::string("\"bench\":\"matmul\",\"type\":\"") + name_of(type) +
                        "\",\"n\":" + std::to_string(n) + ",\"k\":" + std::to_string(k) +
                        ",\"rows\":" + std::to_string(m);
     spread us = time_of(b, run);
-    if (!is_float(type)) {
+    if (!is_float(type) || row.arithmetic == arithmetic::tensor) {
       double rate = 2.0 * m * n * k / (us.median * 1e-6);
-      what += ",\"tera_ops_per_s\":" + std::to_string(rate * 1e-12) +
-              ",\"of_s8_peak\":" + std::to_string(rate / b.s8_ops_per_s);
+      what += ",\"tera_ops_per_s\":" + std::to_string(rate * 1e-12) + ",\"of_peak\":" +
+              std::to_string(rate / (is_float(type) ? b.bf16_ops_per_s : b.s8_ops_per_s));
     }
-    say(b, what, double(bytes) + 4.0 * m * (n + k), us);
+    say(b, what + ",\"by\":\"" + row.name + "\"", double(bytes) + 4.0 * m * (n + k), us);
+    bool has_peer = row.arithmetic == arithmetic::tensor && type == dtype::bf16;
+    if (has_peer) bench_peer(b, w, x, got, what, us.median);
   }
 }
 
@@ -250,7 +165,8 @@ struct decode {
   }
 };
 
-void check_decode(decode& d, kv_type type, float scale, const std::vector<float>& got) {
+void check_decode(const cuda_row& row, decode& d, kv_type type, float scale,
+                  const std::vector<float>& got) {
   uint32_t request = d.requests - 1, head = decode::heads - 1;
   std::vector<float> want(decode::head_dim), room(attention_scratch_floats(1, 1, want.size()) + 16);
   float* scratch = room.data();
@@ -258,11 +174,14 @@ void check_decode(decode& d, kv_type type, float scale, const std::vector<float>
   size_t at = (size_t{request} * decode::heads + head) * decode::head_dim;
   reference.attend({d.view(type, request, decode::kv_heads - 1), d.q.data() + at, 0, want.data(), 0,
                     d.context - 1, 1, 1, 0, scale, scratch});
-  require(std::memcmp(want.data(), &got[at], want.size() * 4) == 0,
-          "attention differs from the reference row");
+  for (size_t i = 0; i < want.size(); i++) {
+    // Averages of values of up to five.
+    require(is_right(row, got[at + i], want[i], 5), "attention differs from the reference row");
+  }
 }
 
-void bench_decode(const bench& b, kv_type type, uint32_t requests, uint32_t context) {
+void bench_decode(const bench& b, const cuda_row& row, kv_type type, uint32_t requests,
+                  uint32_t context) {
   decode d(requests, context, type);
   uint32_t tiles = attention_tiles(context - 1, 0);
   float scale = 1.0f / std::sqrt(float(decode::head_dim));
@@ -270,7 +189,8 @@ void bench_decode(const bench& b, kv_type type, uint32_t requests, uint32_t cont
   room<uint32_t> pages(d.pages);
   room<token_run> runs(d.runs);
   room<float> q(d.q), out(d.q.size());
-  room<float> scratch(decode_scratch_floats(requests, decode::heads, tiles));
+  room<float> scratch(
+      decode_scratch_floats(row.arithmetic, requests, decode::heads, decode::head_dim, tiles));
   device_attention a{.kv = {pool.data(), d.page_bytes, 0, d.half_bytes, 2 * d.half_bytes,
                             pages.data(), decode::page_tokens, type, decode::head_dim},
                      .runs = runs.data(),
@@ -288,13 +208,13 @@ void bench_decode(const bench& b, kv_type type, uint32_t requests, uint32_t cont
                      .scale = scale,
                      .tiles_max = tiles,
                      .scratch = scratch.data()};
-  auto run = [&](int) { return cuda.attend(a, b.stream); };
+  auto run = [&](int) { return row.attend(a, b.stream); };
   must(run(0), "attention");
-  check_decode(d, type, scale, out.read());
+  check_decode(row, d, type, scale, out.read());
   std::string what = "\"bench\":\"decode_attention\",\"kv\":\"" +
                      std::string(type == kv_type::bf16 ? "bf16" : "int8") +
                      "\",\"requests\":" + std::to_string(requests) +
-                     ",\"context\":" + std::to_string(context);
+                     ",\"context\":" + std::to_string(context) + ",\"by\":\"" + row.name + "\"";
   say(b, what, double(d.pool.size()), time_of(b, run));
 }
 
@@ -311,14 +231,22 @@ int run_all(const char* commit) {
   must(cudaEventCreate(&b.end), "an event");
   bench_copy(b);
   b.s8_ops_per_s = bench_peak<device::product_type::s8>(b, "s8", 0x01010101);
-  bench_peak<device::product_type::bf16>(b, "bf16", 0x3f803f80);
+  b.bf16_ops_per_s = bench_peak<device::product_type::bf16>(b, "bf16", 0x3f803f80);
   for (dtype type : formats::all_types) {
-    bench_product(b, type, 4096, 4096);
-    bench_product(b, type, 14336, 4096);
+    bool both = type == dtype::f16 || type == dtype::bf16;
+    for (const cuda_row* row : {&cuda, &cuda_tensor}) {
+      if (row == &cuda_tensor && !both) continue;
+      bench_product(b, *row, type, 4096, 4096);
+      bench_product(b, *row, type, 14336, 4096);
+    }
   }
   for (kv_type type : {kv_type::bf16, kv_type::int8}) {
     for (uint32_t requests : {1u, 16u}) {
-      for (uint32_t context : {1024u, 8192u}) bench_decode(b, type, requests, context);
+      for (uint32_t context : {1024u, 8192u}) {
+        for (const cuda_row* row : {&cuda, &cuda_tensor}) {
+          bench_decode(b, *row, type, requests, context);
+        }
+      }
     }
   }
   return 0;

@@ -25,11 +25,8 @@ struct prefill {
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {
-    view v{a.runs[block.x() / a.kv_heads], heads_of(a, block.x() % a.kv_heads), block.y() * queries,
-           0};
-    uint32_t all = v.run.tokens * (v.heads.end - v.heads.begin);
-    if (v.first >= all) return;
-    v.count = least_of(queries, all - v.first);
+    queries_of_run v(a, block.x(), block.y() * queries, queries);
+    if (v.count == 0) return;
     clear(block);
     uint32_t first = first_seen(v.position(0), a.window), last = v.position(v.count - 1);
     softmax state[own_queries];
@@ -45,29 +42,9 @@ struct prefill {
   }
 
  private:
-  struct view {
-    token_run run;
-    head_range heads;
-    uint32_t first, count;  // queries of the run
-
-    LETHE_BODY uint32_t token(uint32_t q) const { return (first + q) / (heads.end - heads.begin); }
-    LETHE_BODY uint32_t head(uint32_t q) const {
-      return heads.begin + (first + q) % (heads.end - heads.begin);
-    }
-    LETHE_BODY uint32_t position(uint32_t q) const { return run.position + token(q); }
-  };
   struct softmax {
     float greatest, total;
   };
-
-  LETHE_BODY tile_keys seen(const view& v, uint32_t q, uint32_t base) const {
-    if (q >= v.count) return {0, 0};
-    uint32_t position = v.position(q);
-    return keys_within(base, first_seen(position, a.window), position);
-  }
-  LETHE_BODY uint32_t kv_head(const view& v) const {
-    return (a.first_head + v.heads.begin) / a.group;
-  }
 
   /// Each thread clears what it will sum.
   template <class Block>
@@ -87,8 +64,9 @@ struct prefill {
   }
 
   template <class Block>
-  LETHE_BODY void score(Block& block, const view& v, uint32_t base, tile_keys keys) const {
-    kv_place place(a.kv, a.kv.key_offset, kv_head(v), v.run.first_page);
+  LETHE_BODY void score(Block& block, const queries_of_run& v, uint32_t base,
+                        tile_keys keys) const {
+    kv_place place(a.kv, a.kv.key_offset, v.kv_head(a), v.run.first_page);
     uint32_t key = block.thread() % attention_tile;
     uint32_t q0 = block.thread() / attention_tile * score_queries;
     float scores[score_queries] = {};
@@ -108,13 +86,13 @@ struct prefill {
       block.barrier();
     }
     for (uint32_t i = 0; i < score_queries; i++) {
-      bool sees = seen(v, q0 + i, base).has(key);
+      bool sees = v.seen(a, q0 + i, base).has(key);
       block.put(scores_at + (q0 + i) * attention_tile + key, sees ? scores[i] : minus_infinity());
     }
     block.barrier();
   }
   template <class Block>
-  LETHE_BODY void fetch_queries(Block& block, const view& v, uint32_t d0) const {
+  LETHE_BODY void fetch_queries(Block& block, const queries_of_run& v, uint32_t d0) const {
     for (uint32_t i = block.thread(); i < queries * slice; i += threads) {
       uint32_t q = i / slice, d = d0 + i % slice;
       float value = 0.0f;
@@ -128,12 +106,12 @@ struct prefill {
 
   /// Scores become weights; what each query's sums are to be brought to goes beside them.
   template <class Block>
-  LETHE_BODY void weigh(Block& block, const view& v, uint32_t base,
+  LETHE_BODY void weigh(Block& block, const queries_of_run& v, uint32_t base,
                         softmax (&state)[own_queries]) const {
     uint32_t lane = block.thread() % warp_lanes, warp = block.thread() / warp_lanes;
     for (uint32_t i = 0; i < own_queries; i++) {
       uint32_t q = warp * own_queries + i, at = scores_at + q * attention_tile + lane;
-      tile_keys keys = seen(v, q, base);
+      tile_keys keys = v.seen(a, q, base);
       if (keys.begin == keys.end) continue;
       lane_scores mine{block.get(at), block.get(at + 32)};
       float now = greatest_score(block, mine), factor = 1.0f;
@@ -153,14 +131,14 @@ struct prefill {
 
   /// Each query takes its keys' values from first to last, and only those.
   template <class Block>
-  LETHE_BODY void sum(Block& block, const view& v, uint32_t base, tile_keys keys) const {
-    kv_place place(a.kv, a.kv.value_offset, kv_head(v), v.run.first_page);
+  LETHE_BODY void sum(Block& block, const queries_of_run& v, uint32_t base, tile_keys keys) const {
+    kv_place place(a.kv, a.kv.value_offset, v.kv_head(a), v.run.first_page);
     for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
       fetch_slice<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
       block.barrier();
       for_sums(block, d0, least_of(d0 + slice, a.kv.head_dim),
                [&](uint32_t q, uint32_t d, uint32_t at) {
-                 tile_keys mine = seen(v, q, base);
+                 tile_keys mine = v.seen(a, q, base);
                  if (mine.begin == mine.end) return;
                  float total = block.get(at) * block.get(factors_at + q);
                  for (uint32_t key = mine.begin; key < mine.end; key++) {
@@ -174,7 +152,8 @@ struct prefill {
   }
 
   template <class Block>
-  LETHE_BODY void finish(Block& block, const view& v, const softmax (&state)[own_queries]) const {
+  LETHE_BODY void finish(Block& block, const queries_of_run& v,
+                         const softmax (&state)[own_queries]) const {
     uint32_t warp = block.thread() / warp_lanes;
     for (uint32_t i = 0; block.thread() % warp_lanes == 0 && i < own_queries; i++) {
       block.put(totals_at + warp * own_queries + i, state[i].total);

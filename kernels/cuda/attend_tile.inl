@@ -42,6 +42,33 @@ LETHE_BODY head_range heads_of(const device_attention& a, uint32_t kv_head) {
           least_of(end > a.first_head ? end - a.first_head : 0, a.heads)};
 }
 
+/// Up to `most` queries of a run that read one kv head: a query is one head of one token, tokens
+/// outermost. `place`: the run's number times all kv heads, plus the head.
+struct queries_of_run {
+  token_run run;
+  head_range heads;
+  uint32_t first, count;
+
+  LETHE_BODY queries_of_run(const device_attention& a, uint32_t place, uint32_t from, uint32_t most)
+      : run(a.runs[place / a.kv_heads]), heads(heads_of(a, place % a.kv_heads)), first(from) {
+    uint32_t all = run.tokens * (heads.end - heads.begin);
+    count = from < all ? least_of(most, all - from) : 0;
+  }
+  LETHE_BODY uint32_t token(uint32_t q) const { return (first + q) / (heads.end - heads.begin); }
+  LETHE_BODY uint32_t head(uint32_t q) const {
+    return heads.begin + (first + q) % (heads.end - heads.begin);
+  }
+  LETHE_BODY uint32_t position(uint32_t q) const { return run.position + token(q); }
+  LETHE_BODY uint32_t kv_head(const device_attention& a) const {
+    return (a.first_head + heads.begin) / a.group;
+  }
+  /// What query q sees of the tile at `base`.
+  LETHE_BODY tile_keys seen(const device_attention& a, uint32_t q, uint32_t base) const {
+    if (q >= count) return {0, 0};
+    return keys_within(base, first_seen(position(q), a.window), position(q));
+  }
+};
+
 /// Where rows of a tile lie, into shared words from `table` on: two a row. Divisions by the page's
 /// size would cost more than what is done with a number of the row.
 template <class Block>

@@ -70,20 +70,40 @@ struct column_parts {
   uint32_t parts, unit;
 };
 
+/// exact: the bits of the CPU. tensor: products with f16 and bf16 weights, and attention, by tensor
+/// cores, which round what they multiply; as independent of chunks, company, pages and cuts.
+enum class arithmetic : uint8_t { exact, tensor };
+
 /// Tiles of keys that a query at `position` sees some of.
 constexpr uint32_t attention_tiles(uint32_t position, uint32_t window) {
   uint32_t first = window == 0 || position < window ? 0 : position + 1 - window;
   return position / attention_tile - first / attention_tile + 1;
 }
-constexpr size_t decode_scratch_floats(uint32_t runs, uint32_t heads, uint32_t tiles_max) {
-  return size_t{runs} * heads * tiles_max * attention_tile;
+
+/// Arithmetic by tensor cores sums a context in spans by absolute position, of this many tiles.
+inline constexpr uint32_t span_tiles = 16, span_keys = span_tiles * attention_tile;
+/// Spans that so many tiles can lie in.
+constexpr uint32_t attention_spans(uint32_t tiles) {
+  return (tiles + span_tiles - 2) / span_tiles + 1;
+}
+/// The largest head_dim that it attends with; larger ones are attended to exactly.
+inline constexpr uint32_t tensor_head_max = 256;
+
+constexpr size_t decode_scratch_floats(arithmetic how, uint32_t runs, uint32_t heads,
+                                       uint32_t head_dim, uint32_t tiles_max) {
+  bool spans = how == arithmetic::tensor && head_dim <= tensor_head_max;
+  size_t each = spans ? size_t{attention_spans(tiles_max)} * (head_dim + 2)
+                      : size_t{tiles_max} * attention_tile;
+  return runs * heads * each;
 }
 
-/// cpu_row's kernels on a device, with its bits: pointers are the device's but for the structs
-/// themselves, the call returns when the work is queued on the stream. No kernel allocates or
-/// synchronises, so a step of them can be captured as a graph. Parameters mean what cpu_row says.
+/// cpu_row's kernels on a device, with its bits if they are exact: pointers are the device's but
+/// for the structs themselves, the call returns when the work is queued on the stream. No kernel
+/// allocates or synchronises, so a step of them can be captured as a graph. Parameters mean what
+/// cpu_row says.
 struct cuda_row {
   const char* name;
+  lethe::arithmetic arithmetic;
   /// Quantized x starts at multiples of 16 bytes. The part is one that is there.
   device_error (*matmul)(const device_matrix& w, const product_part& part, const activations& x,
                          float* y, size_t y_stride, device_stream stream);
@@ -123,6 +143,6 @@ struct cuda_row {
 };
 
 /// What nvcc compiled; a build without it has none.
-extern const cuda_row cuda;
+extern const cuda_row cuda, cuda_tensor;
 
 }  // namespace lethe

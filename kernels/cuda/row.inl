@@ -60,6 +60,22 @@ device_error for_type(kv_type k, F f) {
   return f(stored_type<kv_type::int8>{});
 }
 
+inline product_place place_of(const device_matrix& w, const product_part& part, uint32_t rows,
+                              float* y, size_t y_stride) {
+  const matrix& of = w.of;
+  size_t begin = panel_bytes_before(of, w.segment_begin);
+  size_t end = panel_bytes_before(of, w.segment_end);
+  return {reinterpret_cast<const uint8_t*>(of.panels),
+          w.first_panel,
+          (end - begin + 63) / 64 * 64,
+          begin,
+          of.cols,
+          part,
+          rows,
+          y,
+          y_stride};
+}
+
 template <class Device>
 struct launchers {
   template <dtype T>
@@ -85,19 +101,8 @@ struct launchers {
   }
   static device_error matmul(const device_matrix& w, const product_part& part, const activations& x,
                              float* y, size_t y_stride, device_stream stream) {
-    const matrix& of = w.of;
-    size_t begin = panel_bytes_before(of, w.segment_begin);
-    size_t end = panel_bytes_before(of, w.segment_end);
-    product_place place{reinterpret_cast<const uint8_t*>(of.panels),
-                        w.first_panel,
-                        (end - begin + 63) / 64 * 64,
-                        begin,
-                        of.cols,
-                        part,
-                        x.rows,
-                        y,
-                        y_stride};
-    return for_type(of.type,
+    product_place place = place_of(w, part, x.rows, y, y_stride);
+    return for_type(w.of.type,
                     [&]<class Type>(Type) { return multiply<Type::value>(place, x, stream); });
   }
   static device_error quantize_rows(const float* x, size_t stride, uint32_t m, uint32_t cols,
@@ -170,6 +175,7 @@ template <class Device>
 constexpr cuda_row row_on(const char* name) {
   using on = launchers<Device>;
   return {.name = name,
+          .arithmetic = arithmetic::exact,
           .matmul = on::matmul,
           .quantize = on::quantize_rows,
           .rows_to_float = on::to_float,

@@ -19,8 +19,11 @@
 
 #ifdef __CUDACC__
 #define LETHE_BODY __device__ __forceinline__
+/// Before a loop that nvcc would leave one: what its number reaches must lie in registers.
+#define LETHE_UNROLL _Pragma("unroll")
 #else
 #define LETHE_BODY inline
+#define LETHE_UNROLL
 #endif
 
 namespace lethe::device {
@@ -90,6 +93,12 @@ LETHE_BODY float from_f16(uint16_t h) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
   return f;
 }
+/// Both to nearest, ties to even; every NaN becomes 0x7fff.
+LETHE_BODY uint32_t bf16_pair(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
 /// To nearest, ties to even, of what fits.
 LETHE_BODY int32_t nearest(float x) { return __float2int_rn(x); }
 /// v, of which the compiler forgets what it is: what follows from it is not worked out before a
@@ -117,6 +126,13 @@ inline int32_t dot_four(uint32_t a, uint32_t b, int32_t c) {
 inline float from_f16(uint16_t h) {
   _Float16 half = __builtin_bit_cast(_Float16, h);
   return float(half);
+}
+inline uint32_t bf16_pair(float low, float high) {
+  auto half = [](float x) {
+    uint32_t bits = bits_of(x);
+    return x != x ? 0x7fffu : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  };
+  return half(low) | half(high) << 16;
 }
 /// What does not fit is as CUDA has it, not as x86.
 inline int32_t nearest(float x) {
@@ -147,10 +163,19 @@ LETHE_BODY int32_t round_to_int(float x) {
   return x >= -0x1p31f && x < 0x1p31f ? nearest(x) : INT32_MIN;
 }
 LETHE_BODY float from_bf16(uint16_t h) { return from_bits(uint32_t(h) << 16); }
+/// Of two words the halves of one side, the first word's low.
+LETHE_BODY uint32_t low_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
+LETHE_BODY uint32_t high_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
 /// Rounded to nearest, ties to even; a NaN stays one.
 LETHE_BODY uint16_t to_bf16(float x) {
   uint32_t bits = bits_of(x);
   return uint16_t((x != x ? bits | 0x400000 : bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/// Rounded to nearest, ties away from zero; a NaN stays one.
+LETHE_BODY uint32_t to_tf32(float x) {
+  uint32_t bits = bits_of(x);
+  return (x != x ? bits | 0x400000 : bits + 0x1000) & ~0x1fffu;
 }
 
 /// e^x for x <= 0 as the CPU rows compute it (lanes_math.inl says how and why).

@@ -34,7 +34,9 @@ class cuda_devices final : public devices {
   result<std::unique_ptr<accelerator>> open(uint32_t number) override {
     return open_cuda(int(number));
   }
-  const cuda_row& row() override { return cuda; }
+  const cuda_row& row(arithmetic how) override {
+    return how == arithmetic::tensor ? cuda_tensor : cuda;
+  }
   result<void> close_environment(const nccl_pins& pins) override {
     return close_nccl_environment(pins);
   }

@@ -11,7 +11,7 @@ class no_devices final : public devices {
  public:
   result<std::vector<device_facts>> all() override { return not_built(); }
   result<std::unique_ptr<accelerator>> open(uint32_t) override { return not_built(); }
-  const cuda_row& row() override { std::abort(); }  // nobody has opened one
+  const cuda_row& row(arithmetic) override { std::abort(); }  // nobody has opened one
   result<void> close_environment(const nccl_pins&) override { return not_built(); }
   result<nccl_functions> nccl() override { return not_built(); }
 };

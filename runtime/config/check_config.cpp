@@ -185,7 +185,8 @@ checked_config check_config(const std::filesystem::path& file, const machine& he
     c.needs.push_back(need_of(
         *c.model,
         part_for(c.model->shape, {e.getTensor(), e.getPipeline()}, rank.stage, rank.tensor_rank),
-        c.config.get().getBatching(), rank.on_device()));
+        c.config.get().getBatching(),
+        rank.on_device() ? std::optional(arithmetic(e.getArithmetic())) : std::nullopt));
   check_device_memory(c);
   check_host_memory(c);
   return c;

@@ -35,6 +35,8 @@ constexpr policy_key keys[] = {
      [](config c) { return c.getEngines().getTensor() * c.getEngines().getPipeline() > 1; }},
     {"engines.links", "clear-links",
      [](config c) { return c.getEngines().getLinks() == schema::Links::CLEAR; }},
+    {"engines.arithmetic", "tensor-arithmetic",
+     [](config c) { return c.getEngines().getArithmetic() == schema::Arithmetic::TENSOR; }},
 };
 
 std::string note_of(const policy::optimization& o, schema::Profile profile) {

@@ -207,6 +207,20 @@ void check_kinds(cluster_config& config, const cluster_layout& layout) {
   }
 }
 
+/// Tensor cores are a device's.
+void check_arithmetic(cluster_config& config, cluster_layout& layout) {
+  if (config.get().getEngines().getArithmetic() == schema::Arithmetic::EXACT) return;
+  auto on_cores = std::ranges::find_if(layout.ranks, [](const auto& r) { return !r.on_device(); });
+  if (on_cores == layout.ranks.end())
+    return layout.notes.push_back(
+        "tensor arithmetic: answers may differ from those of cores, by the rounding of bfloat16; "
+        "they are the same whatever the company, chunks, pages or cut");
+  config.refuse("engines.arithmetic",
+                "\"tensor\" is how devices compute, and engine {} is on the cores of {}: give its "
+                "host devices, or say \"exact\"",
+                on_cores->engine, layout.hosts[on_cores->host].name);
+}
+
 void give_cores(cluster_config& config, cluster_layout& layout) {
   uint32_t asked = config.get().getEngines().getThreads();
   loads count(layout.hosts.size(), 0);
@@ -280,6 +294,7 @@ cluster_layout lay_out(cluster_config& config, const machine& here) {
     config.refuse("engines.ranks", "is read only with placement = \"exact\"");
   give_devices(config, layout);
   check_kinds(config, layout);
+  check_arithmetic(config, layout);
   give_cores(config, layout);
   note_shared_cores(layout, here);
   return layout;

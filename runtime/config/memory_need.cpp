@@ -36,7 +36,7 @@ model_weights outline_of(const model_shape& s) {
 }
 
 uint64_t work_bytes(const model_facts& model, const shard_part& part,
-                    schema::Batching::Reader batching) {
+                    schema::Batching::Reader batching, arithmetic how) {
   uint64_t page =
       kv_page_bytes(model.shape, part, kv_type(batching.getKv()), batching.getPageTokens());
   shard_config config{.part = part,
@@ -44,7 +44,7 @@ uint64_t work_bytes(const model_facts& model, const shard_part& part,
                       .pages = uint32_t(pool_bytes(model, part, batching) / page),
                       .step_tokens = batching.getStepTokens(),
                       .logit_rows = std::max<uint32_t>(batching.getRunning(), 64)};
-  auto room = device_room::of(outline_of(model.shape), config, device_config{}.score_tiles);
+  auto room = device_room::of(outline_of(model.shape), config, how, device_config{}.score_tiles);
   return room.inputs_bytes() + room.buffers_bytes() + room.shared_floats * sizeof(float) +
          device_reserve;
 }
@@ -52,7 +52,7 @@ uint64_t work_bytes(const model_facts& model, const shard_part& part,
 }  // namespace
 
 rank_need need_of(const model_facts& model, const shard_part& part,
-                  schema::Batching::Reader batching, bool on_device) {
+                  schema::Batching::Reader batching, std::optional<arithmetic> on_device) {
   const model_shape& s = model.shape;
   uint64_t table = uint64_t{s.vocab} * s.hidden;
   uint64_t own = layer_parameters(s) * part.layers.size() / part.tensor_size;
@@ -61,7 +61,7 @@ rank_need need_of(const model_facts& model, const shard_part& part,
   double bytes_each = double(model.weight_bytes) / double(std::max<uint64_t>(1, model.parameters));
   return {.weights = uint64_t(double(own) * bytes_each),
           .kv = pool_bytes(model, part, batching),
-          .work = on_device ? work_bytes(model, part, batching) : 0};
+          .work = on_device ? work_bytes(model, part, batching, *on_device) : 0};
 }
 
 }  // namespace lethe

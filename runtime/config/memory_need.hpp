@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "kernels/cuda/cuda_row.hpp"
 #include "parallel/cut.hpp"
 #include "runtime/config/layout.hpp"
 #include "runtime/model/inspect.hpp"
@@ -19,8 +22,8 @@ struct rank_need {
 inline constexpr uint64_t device_reserve = uint64_t{1} << 30;
 
 /// A rank's share of the weights by its part of the cut, and its key/value pool: kv_memory, or room
-/// for one longest request (at least 256 MiB).
+/// for one longest request (at least 256 MiB). `on_device`: how it computes there.
 rank_need need_of(const model_facts& model, const shard_part& part,
-                  schema::Batching::Reader batching, bool on_device);
+                  schema::Batching::Reader batching, std::optional<arithmetic> on_device);
 
 }  // namespace lethe

@@ -28,7 +28,9 @@ class emulated_devices final : public devices {
   result<std::unique_ptr<accelerator>> open(uint32_t) override {
     return std::unique_ptr<accelerator>(new emulated::device);
   }
-  const cuda_row& row() override { return emulated_row; }
+  const cuda_row& row(arithmetic how) override {
+    return how == arithmetic::tensor ? emulated_tensor_row : emulated_row;
+  }
   result<void> close_environment(const nccl_pins&) override { return {}; }
   result<nccl_functions> nccl() override { return emulated::nccl_over_sockets(); }
 };

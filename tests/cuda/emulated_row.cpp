@@ -1,6 +1,6 @@
 #include "tests/cuda/emulated_row.hpp"
 
-#include "kernels/cuda/row.inl"
+#include "kernels/cuda/row_tensor.inl"
 
 namespace lethe {
 namespace {
@@ -15,5 +15,6 @@ struct on_a_machine {
 }  // namespace
 
 const cuda_row emulated_row = device::row_on<on_a_machine>("emulated");
+const cuda_row emulated_tensor_row = device::tensor_row_on<on_a_machine>("emulated_tensor");
 
 }  // namespace lethe

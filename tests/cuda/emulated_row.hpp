@@ -4,7 +4,8 @@
 
 namespace lethe {
 
-/// The table of `cuda` with every body run by a machine, which stands in for the stream.
-extern const cuda_row emulated_row;
+/// The tables of `cuda` and `cuda_tensor` with every body run by a machine, which stands in for the
+/// stream.
+extern const cuda_row emulated_row, emulated_tensor_row;
 
 }  // namespace lethe

@@ -54,12 +54,20 @@ std::vector<check> row_checks();
 std::vector<check> matmul_checks();
 std::vector<check> attention_checks();
 
-inline std::vector<check> all_checks() {
-  std::vector<check> all;
-  for (const auto& list : {row_checks(), matmul_checks(), attention_checks()}) {
-    all.insert(all.end(), list.begin(), list.end());
-  }
+std::vector<check> tensor_matmul_checks();
+std::vector<check> tensor_attention_checks();
+
+inline std::vector<check> joined(std::vector<check> all, const std::vector<check>& more) {
+  all.insert(all.end(), more.begin(), more.end());
   return all;
+}
+/// Of the exact table.
+inline std::vector<check> all_checks() {
+  return joined(joined(row_checks(), matmul_checks()), attention_checks());
+}
+/// Of the table of arithmetic by tensor cores, what it does otherwise.
+inline std::vector<check> tensor_checks() {
+  return joined(tensor_matmul_checks(), tensor_attention_checks());
 }
 
 template <class T>

@@ -66,6 +66,28 @@ TEST(Devices, SayWhatCoresSay) {
   }
 }
 
+/// With weights of f16: tensor cores round what they multiply, so words' probabilities are others
+/// than those of cores; but what else is computed, and in how many parts, changes none.
+TEST(Devices, OfTensorArithmeticSayTheSameInAnyCompanyAndCut) {
+  const auto on_cores = said_on_cores();
+  std::vector<std::string> expected;
+  for (int tensor : {1, 2}) {
+    auto config =
+        devices_config("arithmetic = \"tensor\"\ntensor = " + std::to_string(tensor) + "\n");
+    if (tensor == 2) config.replace(config.find("chunk_tokens = 64"), 17, "chunk_tokens = 3");
+    emulated_cluster c(config);
+    ASSERT_TRUE(c.tells("ready: 1 of 1", 60)) << c.errors() << status_of(c);
+    if (expected.empty()) expected = said_at(c.port("api"));
+    load clients(c.port("api"), 2, 8);
+    ASSERT_TRUE(eventually([&] { return clients.seen.whole > 1; }));
+    EXPECT_EQ(said_at(c.port("api")), expected) << tensor;
+    clients.end();
+    EXPECT_EQ(clients.seen.cut + clients.seen.other, 0u);
+    take_down(c);
+  }
+  EXPECT_NE(expected, on_cores) << "then nothing was rounded";
+}
+
 TEST(Devices, HoldTheWeightsAndTheHostNoLonger) {
   for (bool on_device : {true, false}) {
     emulated_cluster c(devices_config(

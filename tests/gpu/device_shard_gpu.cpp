@@ -1,5 +1,7 @@
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "parallel/cuda/cuda_accelerator.hpp"
@@ -30,6 +32,31 @@ bool same_bits(accelerator& gpu, random_model::types types, kv_type kv, bool gra
   return run_on_device(**shard, 53, plan_mixed(prompts, how, 9), prompts.size()) == want;
 }
 
+/// By tensor cores: a step's rows the same however they came, and near the CPU's.
+bool same_in_any_company(accelerator& gpu, kv_type kv) {
+  constexpr dtype bf16 = dtype::bf16;
+  random_model m(shape_of_all(), {bf16, bf16, bf16});
+  std::vector<prompt> prompts{random_prompt(139, 53, 1), random_prompt(1, 53, 2),
+                              random_prompt(18, 53, 3)};
+  auto by = [&](manner how, uint32_t decodes, bool graphs) {
+    how.kv = kv;
+    auto shard = device_shard::make(gpu, cuda_tensor, m.weights,
+                                    {shard_config_for(m.weights, prompts, how), graphs});
+    if (!shard) throw std::runtime_error(shard.why().text);
+    return run_on_device(**shard, 53, plan_mixed(prompts, how, decodes), prompts.size());
+  };
+  auto whole = by({}, 0, false), want = run(m.weights, prompts, {.kv = kv});
+  for (size_t p = 0; p < want.size(); ++p)
+    for (size_t r = 0; r < want[p].size(); ++r)
+      for (size_t i = 0; i < want[p][r].size(); ++i) {
+        float largest = std::abs(
+            *std::ranges::max_element(want[p][r], {}, [](float x) { return std::abs(x); }));
+        if (!(std::abs(whole[p][r][i] - want[p][r][i]) <= 0x1p-5f * largest)) return false;
+      }
+  return by({.page_tokens = 8, .chunk = 37}, 9, true) == whole &&
+         by({.chunk = 1}, 0, true) == whole;
+}
+
 int run_all(accelerator& gpu) {
   constexpr dtype f32 = dtype::f32, bf16 = dtype::bf16, q8 = dtype::q8_0;
   int failed = 0;
@@ -42,6 +69,12 @@ int run_all(accelerator& gpu) {
                     same ? "ok" : "other bits than the CPU's");
         failed += !same;
       }
+  for (kv_type kv : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    bool same = same_in_any_company(gpu, kv);
+    std::printf("by tensor cores, keys and values %d: %s\n", int(kv),
+                same ? "ok" : "other bits in other company, or too far from the CPU's");
+    failed += !same;
+  }
   return failed != 0;
 }
 

@@ -3,8 +3,9 @@
 
 #include "tests/cuda/target.hpp"
 
-// The checks of the emulated test, on a GPU: every launcher against the reference row, and a step's
-// worth of them captured as a graph, which a launcher that allocates or waits would break.
+// The checks of the emulated test, on a GPU: every launcher against the reference row, arithmetic
+// by tensor cores within its bounds and with the same bits in any company, and a step's worth of
+// them captured as a graph, which a launcher that allocates or waits would break.
 
 namespace lethe {
 namespace {
@@ -64,16 +65,18 @@ std::string graph(const target& t) {
 int run_all() {
   cudaStream_t stream;
   must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
-  target t{&cuda, stream, take, give, copy_in, copy_out};
-  std::vector<check> checks = all_checks();
-  checks.push_back({"graph", graph});
-  int failed = 0;
-  for (const check& c : checks) {
-    std::string said = c.run(t);
-    std::printf("%-24s %s\n", c.name.c_str(), said.empty() ? "ok" : said.c_str());
-    failed += !said.empty();
+  size_t run = 0, failed = 0;
+  for (auto [row, checks] : {std::pair(&cuda, joined(all_checks(), {{"graph", graph}})),
+                             std::pair(&cuda_tensor, tensor_checks())}) {
+    target t{row, stream, take, give, copy_in, copy_out};
+    for (const check& c : checks) {
+      std::string said = c.run(t);
+      std::printf("%-40s %s\n", c.name.c_str(), said.empty() ? "ok" : said.c_str());
+      run++;
+      failed += !said.empty();
+    }
   }
-  std::printf("%zu checks, %d failed\n", checks.size(), failed);
+  std::printf("%zu checks, %zu failed\n", run, failed);
   return failed != 0;
 }
 

@@ -140,6 +140,22 @@ TEST(ConfigCheck, EnginesOnDevicesAndOnCoresMayLieOnOneHost) {
   EXPECT_EQ(c.needs[1].work, 0u);
 }
 
+TEST(ConfigCheck, TensorArithmeticIsForDevicesAlone) {
+  std::string tensor = model_line + "[engines]\narithmetic=\"tensor\"\n";
+  std::string on_devices = two_hosts(two_devices, two_devices);
+  auto c = check(tensor + on_devices);
+  ASSERT_TRUE(c.good()) << problems(c);
+  ASSERT_EQ(c.layout.notes.size(), 1u);
+  EXPECT_NE(c.layout.notes[0].find("by the rounding of bfloat16"), std::string::npos);
+  EXPECT_TRUE(check(model_line + on_devices).layout.notes.empty());
+  refuses(tensor, {"engines.arithmetic: \"tensor\" is how devices compute",
+                   "engine 0 is on the cores of "});
+  refuses(tensor + "count=2\nplacement=\"exact\"\nranks=[\"b:cuda:1\",\"b\"]\n" +
+              two_hosts("", "cores=4\n" + two_devices),
+          {"engine 1 is on the cores of b"});
+  refuses(model_line + "[engines]\narithmetic=\"fast\"\n" + on_devices, {"arithmetic"});
+}
+
 TEST(ConfigCheck, EveryDeviceTakesOneRankAndNotMoreThanItHolds) {
   std::string host = "[[hosts]]\nname=\"a\"\ndevices=[\"cuda:2\",\"cuda:0\"]\ndevice_memory=";
   std::string tensor = model_line + "[engines]\ntensor=2\n";

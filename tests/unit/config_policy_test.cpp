@@ -65,7 +65,11 @@ const std::map<std::string, std::pair<std::string, int>> by_key = {
     {"kv-quantization", {"[batching]\nkv = \"int8\"\n", 5}},
     {"weight-quantization", {"quantize = \"q8_0\"\n", 4}},
     {"model-parallelism", {"[engines]\ntensor = 2\n", 5}},
-    {"clear-links", {"[engines]\nlinks = \"clear\"\n", 5}}};
+    {"clear-links", {"[engines]\nlinks = \"clear\"\n", 5}},
+    {"tensor-arithmetic",
+     {"[engines]\narithmetic = \"tensor\"\n[[hosts]]\nname = \"a\"\ndevices = [\"cuda:0\"]\n"
+      "device_memory = \"4 GiB\"\n",
+      5}}};
 
 TEST(ConfigPolicy, EachRowByItsKeyInEachProfile) {
   for (const auto& o : policy::table()) {

@@ -28,11 +28,24 @@ TEST_P(CudaBits, AreTheReferenceRowsInAnyOrderOfThreads) {
 INSTANTIATE_TEST_SUITE_P(Kernels, CudaBits, testing::ValuesIn(all_checks()),
                          [](const auto& p) { return p.param.name; });
 
+class CudaTensor : public testing::TestWithParam<check> {};
+
+/// In one order a check: what the bodies do is the same for all, and these are long.
+TEST_P(CudaTensor, IsNearAndHasTheSameBitsInAnyCompany) {
+  machine m(order(GetParam().name.size() % 3));
+  target t = emulated::target_on(emulated_tensor_row, m.stream());
+  EXPECT_EQ(GetParam().run(t), "") << "fault: " << m.fault();
+  EXPECT_EQ(m.fault(), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, CudaTensor, testing::ValuesIn(tensor_checks()),
+                         [](const auto& p) { return p.param.name; });
+
 TEST(CudaRow, HasEveryKernel) {
-  const cuda_row& r = emulated_row;
-  EXPECT_TRUE(r.matmul && r.quantize && r.rows_to_float && r.rms_norm && r.rope && r.kv_store &&
-              r.attend && r.silu_multiply && r.add && r.add_bias && r.add_tree && r.join_columns &&
-              r.largest && r.wipe);
+  for (const cuda_row& r : {emulated_row, emulated_tensor_row})
+    EXPECT_TRUE(r.matmul && r.quantize && r.rows_to_float && r.rms_norm && r.rope && r.kv_store &&
+                r.attend && r.silu_multiply && r.add && r.add_bias && r.add_tree &&
+                r.join_columns && r.largest && r.wipe);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ struct device_ranks_options {
   bool graphs = true;
   emulated::order order = emulated::order::forwards;
   fake_nccl::options nccl{};
+  const cuda_row* row = &emulated_row;
 };
 
 struct device_ranks : nccl_ranks {
@@ -32,7 +33,7 @@ struct device_ranks : nccl_ranks {
   }
 
   void make_one(uint32_t r, nccl_world& w) {
-    auto made = device_shard::make(*devices[r], emulated_row, weights,
+    auto made = device_shard::make(*devices[r], *with.row, weights,
                                    {shard_config_for(weights, prompts, how, r), with.graphs}, &w);
     errors[r] = made ? "" : made.why().text;
     if (made) shards[r] = *std::move(made);

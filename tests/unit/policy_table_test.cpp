@@ -41,7 +41,7 @@ const names built = {
     "continuous-batching", "chunked-prefill", "whole-admission",           "overlap-scheduling",
     "load-rejection",      "paged-kv",        "prefix-sharing-in-request", "kv-quantization",
     "paced-answers",       "equal-chunks",    "model-parallelism",         "load-scaling",
-    "weight-quantization", "fused-kernels"};
+    "weight-quantization", "fused-kernels",   "tensor-arithmetic"};
 const names built_for_the_lab = {"prefix-cache",   "plain-streaming", "server-placement",
                                  "two-candidates", "exact-metrics",   "full-traces",
                                  "plain-api",      "request-labels",  "clear-links"};

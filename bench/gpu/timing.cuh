@@ -1,0 +1,107 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/launch.cuh"
+
+// How a device's work is timed and told.
+
+namespace lethe {
+
+namespace {
+
+constexpr int warm_ups = 5, timed_runs = 50;
+constexpr size_t copied_bytes = size_t{1} << 29;
+
+void must(int error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::printf("FAILED: %s: %s\n", what, cudaGetErrorString(cudaError_t(error)));
+  std::exit(1);
+}
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::printf("FAILED: %s\n", what);
+  std::exit(1);
+}
+
+/// Memory on the device.
+template <class T>
+class room {
+ public:
+  explicit room(size_t count) : count_(count) {
+    must(cudaMalloc(&at_, count * sizeof(T)), "memory on the device");
+  }
+  explicit room(const std::vector<T>& values) : room(values.size()) {
+    must(cudaMemcpy(at_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice), "a copy");
+  }
+  room(const room&) = delete;
+  ~room() { cudaFree(at_); }
+  T* data() const { return at_; }
+  std::vector<T> read() const {
+    std::vector<T> values(count_);
+    must(cudaDeviceSynchronize(), "a kernel");
+    must(cudaMemcpy(values.data(), at_, count_ * sizeof(T), cudaMemcpyDeviceToHost), "a copy");
+    return values;
+  }
+
+ private:
+  size_t count_;
+  T* at_ = nullptr;
+};
+
+struct spread {
+  double median, p10, p90;
+};
+
+struct bench {
+  cudaStream_t stream;
+  cudaEvent_t begin, end;
+  std::string device, commit;
+  double copy_bytes_per_s = 0, s8_ops_per_s = 0, bf16_ops_per_s = 0;
+};
+
+/// Microseconds of run(i) for i = 0, 1, ...
+template <class F>
+spread time_of(const bench& b, F run) {
+  std::vector<double> us;
+  for (int i = 0; i < warm_ups + timed_runs; i++) {
+    must(cudaEventRecord(b.begin, b.stream), "an event");
+    must(run(i), "a launch");
+    must(cudaEventRecord(b.end, b.stream), "an event");
+    must(cudaEventSynchronize(b.end), "a kernel");
+    float ms = 0;
+    must(cudaEventElapsedTime(&ms, b.begin, b.end), "a time");
+    if (i >= warm_ups) us.push_back(double(ms) * 1e3);
+  }
+  std::sort(us.begin(), us.end());
+  return {us[timed_runs / 2], us[timed_runs / 10], us[timed_runs * 9 / 10]};
+}
+
+void say(const bench& b, const std::string& what, double bytes, const spread& us) {
+  double rate = bytes / (us.median * 1e-6);
+  std::printf(
+      "{%s,\"us\":%.2f,\"us_p10\":%.2f,\"us_p90\":%.2f,\"gb_per_s\":%.1f,\"of_copy\":%.3f,"
+      "\"device\":\"%s\",\"commit\":\"%s\"}\n",
+      what.c_str(), us.median, us.p10, us.p90, rate * 1e-9, rate / b.copy_bytes_per_s,
+      b.device.c_str(), b.commit.c_str());
+  std::fflush(stdout);
+}
+
+void bench_copy(bench& b) {
+  room<std::byte> from(copied_bytes), to(copied_bytes);
+  must(cudaMemset(from.data(), 1, copied_bytes), "a fill");
+  spread us = time_of(b, [&](int) {
+    return cudaMemcpyAsync(to.data(), from.data(), copied_bytes, cudaMemcpyDeviceToDevice,
+                           b.stream);
+  });
+  require(to.read().back() == std::byte{1}, "the copy copied nothing");
+  b.copy_bytes_per_s = 2.0 * copied_bytes / (us.median * 1e-6);
+  say(b, "\"bench\":\"copy\"", 2.0 * copied_bytes, us);
+}
+
+}  // namespace
+}  // namespace lethe

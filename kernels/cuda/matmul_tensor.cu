@@ -1,0 +1,13 @@
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/matmul_tensor.inl"
+
+namespace lethe::device {
+
+template device_error gpu::launch(const tensor_products<dtype::bf16, 1, 1>&, device_stream);
+template device_error gpu::launch(const tensor_products<dtype::bf16, 1, 4>&, device_stream);
+template device_error gpu::launch(const tensor_products<dtype::bf16, 4, 4>&, device_stream);
+template device_error gpu::launch(const tensor_products<dtype::f16, 1, 1>&, device_stream);
+template device_error gpu::launch(const tensor_products<dtype::f16, 1, 4>&, device_stream);
+template device_error gpu::launch(const tensor_products<dtype::f16, 4, 4>&, device_stream);
+
+}  // namespace lethe::device

@@ -1,0 +1,174 @@
+#pragma once
+
+#include "kernels/cuda/matmul_join.inl"
+
+// Products with f16 and bf16 weights by tensor cores. In which order these add is theirs; what they
+// are given is fixed by a sum's place in the matrix alone: sixteen columns at a time from its
+// segment's first, in one arrangement, whatever else the warp holds. So the number of rows of x,
+// who they are and how many panels a block takes change no bits.
+
+namespace lethe::device {
+
+/// P panels with 8 * C rows of x. A warp for each segment of K.
+template <dtype T, uint32_t P, uint32_t C>
+struct tensor_products {
+  static constexpr uint32_t threads = segments * warp_lanes, R = 8 * C;
+  static constexpr uint32_t step = 16;                   // columns
+  static constexpr uint32_t ahead = P * C == 1 ? 4 : 1;  // steps read before the first is used
+  /// f16 is a tf32 as it is, bf16 has tensor cores of its own.
+  static constexpr product_type as = T == dtype::bf16 ? product_type::bf16 : product_type::tf32;
+  product_place place;
+  const float* x;
+  size_t stride;
+
+  launch_shape shape() const {
+    launch_shape panels = place.shape(R, join_words<R>);
+    panels.x = blocks_for(panels.x, P);
+    return panels;
+  }
+
+  template <class Block>
+  LETHE_BODY void operator()(Block& block) const {
+    lane_stretch s(*this, block);
+    product_sums<as> sums[P][C] = {};
+    numbers now = read(s, s.begin);
+    for (uint32_t k = s.begin; k < s.end; k += ahead * step) {
+      numbers next = read(s, k + ahead * step);
+      for (uint32_t i = 0; i < ahead; i++) {
+        if (k + i * step < s.end) add(block, now.of[i], sums);
+      }
+      now = next;
+    }
+    LETHE_UNROLL
+    for (uint32_t p = 0; p < P; p++) {
+      if (p > 0) block.barrier();
+      store(block, p, sums[p]);
+    }
+  }
+
+ private:
+  /// What a lane reads of a step: columns 4t to 4t + 3, of rows 2g and 2g + 1 of each panel (a word
+  /// a column) and of row 8c + g of x. So tensor cores' row g is the panel's 2g, row g + 8 its
+  /// 2g + 1; which column lies where is the same for both factors.
+  struct step_numbers {
+    uint32_t w[P][4];
+    float x[C][4];
+  };
+  struct numbers {
+    step_numbers of[ahead];
+  };
+
+  /// A lane's own stretch of K.
+  struct lane_stretch {
+    uint32_t begin, end;  // columns of the segment; none if it is not in the part
+    uint32_t g, t;
+    const uint8_t* rows[P];  // null: no such panel
+    const float* x[C];       // as if it began with column 0 of the matrix; null: no such row
+    bool aligned;
+
+    template <class Block>
+    LETHE_BODY lane_stretch(const tensor_products& of, Block& block) {
+      const product_part& part = of.place.part;
+      uint32_t segment = block.thread() / warp_lanes, lane = block.thread() % warp_lanes;
+      uint32_t origin = segment_start<T>(of.place.cols, part.segment_begin);
+      bool asked = segment >= part.segment_begin && segment < part.segment_end;
+      begin = asked ? segment_start<T>(of.place.cols, segment) : origin;
+      end = asked ? segment_start<T>(of.place.cols, segment + 1) : origin;
+      g = lane / 4, t = lane % 4;
+      uint32_t panel = part.row_begin / panel_rows + block.x() * P;
+      for (uint32_t p = 0; p < P; p++, panel++) {
+        const uint8_t* at = of.place.panels + (panel - of.place.panels_before) * of.place.pitch;
+        bool real = panel * panel_rows < part.row_end;
+        rows[p] = real ? at - of.place.columns_before + 4 * g : nullptr;
+      }
+      for (uint32_t c = 0; c < C; c++) {
+        uint32_t row = block.y() * R + 8 * c + g;
+        x[c] = row < of.place.rows ? of.x + row * of.stride - origin : nullptr;
+      }
+      // Of all rows, or of none.
+      aligned =
+          of.stride % 4 == 0 && reinterpret_cast<uintptr_t>(of.x + (begin - origin)) % 16 == 0;
+    }
+  };
+
+  LETHE_BODY static numbers read(const lane_stretch& s, uint32_t k) {
+    numbers n;
+    for (uint32_t i = 0; i < ahead; i++) n.of[i] = read_step(s, k + i * step + 4 * s.t);
+    return n;
+  }
+  /// Zeros beyond the segment.
+  LETHE_BODY static step_numbers read_step(const lane_stretch& s, uint32_t k) {
+    step_numbers n;
+    for (uint32_t p = 0; p < P; p++) {
+      for (uint32_t j = 0; j < 4; j++) {
+        bool real = k + j < s.end && s.rows[p] != nullptr;
+        n.w[p][j] = real ? load<uint32_t>(s.rows[p] + size_t{k + j} * panel_rows * 2) : 0;
+      }
+    }
+    for (uint32_t c = 0; c < C; c++) {
+      bool real = s.x[c] != nullptr;
+      if (real && s.aligned && k + 4 <= s.end) {
+        four_words four = load<four_words>(s.x[c] + k);
+        for (uint32_t j = 0; j < 4; j++) n.x[c][j] = from_bits(four.v[j]);
+      } else {
+        for (uint32_t j = 0; j < 4; j++) n.x[c][j] = real && k + j < s.end ? s.x[c][k + j] : 0.0f;
+      }
+    }
+    return n;
+  }
+
+  template <class Block>
+  LETHE_BODY static void add(Block& block, const step_numbers& n, product_sums<as> (&sums)[P][C]) {
+    constexpr uint32_t products = step / facts_of(as).depth;
+    for (uint32_t i = 0; i < products; i++) {
+      product_columns<as> columns[C];
+      for (uint32_t c = 0; c < C; c++) columns[c] = columns_of(n.x[c], i);
+      for (uint32_t p = 0; p < P; p++) {
+        product_rows<as> rows = rows_of(n.w[p], i);
+        for (uint32_t c = 0; c < C; c++) {
+          sums[p][c] = block.template multiply<as>(rows, columns[c], sums[p][c]);
+        }
+      }
+    }
+  }
+  /// Rounded, for product i of a step.
+  LETHE_BODY static product_columns<as> columns_of(const float (&x)[4], uint32_t i) {
+    if constexpr (as == product_type::bf16) return {bf16_pair(x[0], x[1]), bf16_pair(x[2], x[3])};
+    if constexpr (as == product_type::tf32) return {to_tf32(x[2 * i]), to_tf32(x[2 * i + 1])};
+  }
+  LETHE_BODY static product_rows<as> rows_of(const uint32_t (&w)[4], uint32_t i) {
+    if constexpr (as == product_type::bf16) {
+      return {low_halves(w[0], w[1]), high_halves(w[0], w[1]), low_halves(w[2], w[3]),
+              high_halves(w[2], w[3])};
+    } else {
+      uint32_t first = w[2 * i], second = w[2 * i + 1];
+      return {half_bits(first), half_bits(first >> 16), half_bits(second), half_bits(second >> 16)};
+    }
+  }
+  LETHE_BODY static uint32_t half_bits(uint32_t h) { return bits_of(from_f16(uint16_t(h))); }
+
+  /// Joins the segments of panel p through shared words [row of x][segment][row of the panel].
+  template <class Block>
+  LETHE_BODY void store(Block& block, uint32_t p, const product_sums<as> (&sums)[C]) const {
+    uint32_t segment = block.thread() / warp_lanes, lane = block.thread() % warp_lanes;
+    for (uint32_t c = 0; c < C; c++) {
+      for (uint32_t i = 0; i < 4; i++) {
+        uint32_t row = 8 * c + lane % 4 * 2 + i % 2, n = lane / 4 * 2 + i / 2;
+        block.put((row * segments + segment) * panel_rows + n, sums[c].c[i]);
+      }
+    }
+    block.barrier();
+    uint32_t n = (place.part.row_begin / panel_rows + block.x() * P + p) * panel_rows +
+                 block.thread() % panel_rows;
+    if (n < place.part.row_begin || n >= place.part.row_end) return;
+    for (uint32_t r = block.thread() / panel_rows; r < R; r += threads / panel_rows) {
+      uint32_t row = block.y() * R + r;
+      if (row >= place.rows) return;
+      float sum = joined_segments(block, place.part,
+                                  r * segments * panel_rows + block.thread() % panel_rows);
+      place.y[row * place.y_stride + (n - place.part.row_begin)] = sum;
+    }
+  }
+};
+
+}  // namespace lethe::device
