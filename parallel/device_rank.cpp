@@ -1,6 +1,5 @@
 #include "parallel/device_rank.hpp"
 
-#include "parallel/device_claim.hpp"
 #include "parallel/device_shard.hpp"
 #include "parallel/nccl_world.hpp"
 #include "parallel/team.hpp"
@@ -15,18 +14,19 @@ constexpr size_t stack_bytes = size_t{64} << 10;
 
 class device_rank final : public step_rank {
  public:
-  device_rank(device_claim claim, std::unique_ptr<accelerator> on,
-              std::unique_ptr<nccl_world> world)
-      : claim_(std::move(claim)), on_(std::move(on)), world_(std::move(world)) {}
+  device_rank(loaded_device loaded, std::unique_ptr<nccl_world> world)
+      : claim_(std::move(loaded.claim)),
+        on_(std::move(loaded.on)),
+        weights_(std::move(loaded.weights)),
+        world_(std::move(world)) {}
   ~device_rank() override {
     (void)on_->use();
     shard_.reset();
     world_.reset();
   }
 
-  result<void> start(const cuda_row& row, const model_weights& weights,
-                     const shard_config& config) {
-    auto made = device_shard::make(*on_, row, weights, {.shard = config}, world_.get());
+  result<void> start(const cuda_row& row, const shard_config& config) {
+    auto made = device_shard::make(*on_, row, std::move(weights_), {.shard = config}, world_.get());
     if (!made) return made.why();
     shard_ = *std::move(made);
     const bool leads = config.part.first() && config.part.tensor_rank == 0;
@@ -53,6 +53,7 @@ class device_rank final : public step_rank {
  private:
   const device_claim claim_;
   const std::unique_ptr<accelerator> on_;
+  std::unique_ptr<device_weights> weights_;  // until the shard has them
   std::unique_ptr<nccl_world> world_;
   std::unique_ptr<device_shard> shard_;
   std::unique_ptr<team> crew_;
@@ -81,28 +82,37 @@ result<std::unique_ptr<nccl_world>> world_of(devices& here, const device_rank_co
                           *library, std::move(groups.ends));
 }
 
-result<std::unique_ptr<step_rank>> make_one(devices& here, const device_rank_config& c,
-                                            const model_weights& weights,
-                                            const shard_config& config, rank_groups& groups) {
-  auto facts = facts_of(here, c.number);
-  if (!facts) return facts.why();
-  auto claim = device_claim::take(facts->id, c.patience);
-  if (!claim) return fail("cuda:{}: {}", c.number, claim.why().text);
-  auto on = here.open(c.number);
-  if (!on) return on.why();
+result<std::unique_ptr<step_rank>> make_one(devices& here, loaded_device on,
+                                            const device_rank_config& c, const shard_config& config,
+                                            rank_groups& groups) {
   auto world = world_of(here, c, groups);
   if (!world) return world.why();
-  auto rank = std::make_unique<device_rank>(*std::move(claim), *std::move(on), *std::move(world));
-  if (auto started = rank->start(here.row(c.how), weights, config); !started) return started.why();
+  auto rank = std::make_unique<device_rank>(std::move(on), *std::move(world));
+  if (auto started = rank->start(here.row(c.how), config); !started) return started.why();
   return std::unique_ptr<step_rank>(std::move(rank));
 }
 
 }  // namespace
 
-rank_maker on_device(devices& here, device_rank_config config) {
-  return [&here, config = std::move(config)](const model_weights& weights, const shard_config& own,
-                                             rank_groups& groups) {
-    return make_one(here, config, weights, own, groups);
+result<loaded_device> load_device(devices& here, uint32_t number,
+                                  std::chrono::milliseconds patience, const weight_source& from,
+                                  const shard_part& part, const upload_options& how) {
+  auto facts = facts_of(here, number);
+  if (!facts) return facts.why();
+  auto claim = device_claim::take(facts->id, patience);
+  if (!claim) return fail("cuda:{}: {}", number, claim.why().text);
+  auto on = here.open(number);
+  if (!on) return on.why();
+  auto weights = device_weights::load(**on, from, part, how);
+  if (!weights) return weights.why();
+  return loaded_device{*std::move(claim), *std::move(on), *std::move(weights)};
+}
+
+rank_maker on_device(devices& here, loaded_device on, device_rank_config config) {
+  auto held = std::make_shared<loaded_device>(std::move(on));  // a maker can be copied
+  return [&here, held, config = std::move(config)](const model_weights&, const shard_config& own,
+                                                   rank_groups& groups) {
+    return make_one(here, std::move(*held), config, own, groups);
   };
 }
 

@@ -7,16 +7,14 @@
 #include <thread>
 
 #include "parallel/decode_graphs.hpp"
-#include "parallel/device_weights.hpp"
 #include "parallel/plan_check.hpp"
 #include "runtime/base/wipe.hpp"
 
 namespace lethe {
 
 struct device_shard::parts {
-  parts(accelerator& device, const cuda_row& kernels, const model_weights& whole,
-        const device_config& c, std::unique_ptr<device_weights> w, nccl_world* others,
-        std::span<std::byte> memory);
+  parts(accelerator& device, const cuda_row& kernels, std::unique_ptr<device_weights> w,
+        const device_config& c, nccl_world* others, std::span<std::byte> memory);
 
   bool has_memory() const;
   void use_memory();
@@ -82,8 +80,8 @@ result<std::span<std::byte>> take_shared(nccl_world* world, size_t floats) {
 
 }  // namespace
 
-device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const model_weights& whole,
-                           const device_config& c, std::unique_ptr<device_weights> w,
+device_shard::parts::parts(accelerator& device, const cuda_row& kernels,
+                           std::unique_ptr<device_weights> w, const device_config& c,
                            nccl_world* others, std::span<std::byte> memory)
     : on(device),
       row(kernels),
@@ -93,7 +91,7 @@ device_shard::parts::parts(accelerator& device, const cuda_row& kernels, const m
       world(others),
       layout{config.part.layers.size(), config.part.kv_heads.size(), shape.head_dim,
              config.page_tokens, config.kv},
-      room(device_room::of(whole, config, row.arithmetic, c.score_tiles)),
+      room(device_room::of(weights->get(), config, row.arithmetic, c.score_tiles)),
       frequencies(rope_frequencies(shape.rope)),
       magnitude(rope_magnitude(shape.rope)),
       pages(on, memory_kind::device, config.pages * layout.page_bytes()),
@@ -142,14 +140,12 @@ result<void> device_shard::parts::make_graphs(const device_config& c) {
 }
 
 result<std::unique_ptr<device_shard>> device_shard::start(accelerator& on, const cuda_row& row,
-                                                          const model_weights& weights,
+                                                          std::unique_ptr<device_weights> weights,
                                                           const device_config& with,
                                                           nccl_world* world,
                                                           std::span<std::byte> shared) {
   const shard_config& config = with.shard;
-  auto uploaded = device_weights::upload(on, weights, config.part);
-  if (!uploaded) return uploaded.why();
-  auto p = std::make_unique<parts>(on, row, weights, with, *std::move(uploaded), world, shared);
+  auto p = std::make_unique<parts>(on, row, std::move(weights), with, world, shared);
   if (!p->has_memory())
     return fail(
         "shard: no room on the device for {} pages of {} bytes and {} tokens a step; lower "
@@ -162,7 +158,7 @@ result<std::unique_ptr<device_shard>> device_shard::start(accelerator& on, const
 }
 
 result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const cuda_row& row,
-                                                         const model_weights& weights,
+                                                         std::unique_ptr<device_weights> weights,
                                                          const device_config& with,
                                                          nccl_world* world) {
   const shard_config& config = with.shard;
@@ -174,9 +170,9 @@ result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const 
   check(config.page_tokens > 0 && config.pages > 0 && config.step_tokens > 0);
   check(config.step_tokens < 65536);  // rows are blocks along a grid's y
   auto shared =
-      take_shared(world, device_room::of(weights, config, row.arithmetic, 0).shared_floats);
+      take_shared(world, device_room::of(weights->get(), config, row.arithmetic, 0).shared_floats);
   if (!shared) return shared.why();
-  auto made = start(on, row, weights, with, world, *shared);
+  auto made = start(on, row, std::move(weights), with, world, *shared);
   if (!made && world != nullptr) world->abort();
   return made;
 }

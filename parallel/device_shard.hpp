@@ -3,7 +3,7 @@
 #include <memory>
 #include <span>
 
-#include "parallel/accelerator.hpp"
+#include "parallel/device_weights.hpp"
 #include "parallel/nccl_world.hpp"
 #include "parallel/shard.hpp"
 
@@ -27,11 +27,10 @@ struct device_config {
 class device_shard {
  public:
   /// `world` joins the ranks of the cut, whose calls of this and of `execute` are the same; null:
-  /// one rank has all. They come to it, and load, within the world's timeout of each other. It and
-  /// the device outlive the shard; the weights need not. Whoever fails ends the world, so that
-  /// nobody waits for it.
+  /// one rank has all. They come to it within the world's timeout of each other. It and the device
+  /// outlive the shard. Whoever fails ends the world, so that nobody waits for it.
   static result<std::unique_ptr<device_shard>> make(accelerator& on, const cuda_row& row,
-                                                    const model_weights& weights,
+                                                    std::unique_ptr<device_weights> weights,
                                                     const device_config& config,
                                                     nccl_world* world = nullptr);
   /// Wipes what is this rank's, and meets no other: what NCCL staged went with the last plan that
@@ -53,7 +52,7 @@ class device_shard {
   struct parts;
   explicit device_shard(std::unique_ptr<parts> p);
   static result<std::unique_ptr<device_shard>> start(accelerator& on, const cuda_row& row,
-                                                     const model_weights& weights,
+                                                     std::unique_ptr<device_weights> weights,
                                                      const device_config& config, nccl_world* world,
                                                      std::span<std::byte> shared);
   std::unique_ptr<parts> parts_;

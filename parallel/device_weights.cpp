@@ -1,34 +1,38 @@
 #include "parallel/device_weights.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <map>
 #include <vector>
-
-#include "kernels/panels.hpp"
 
 namespace lethe {
 namespace {
 
-constexpr size_t pinned_bytes = size_t{16} << 20;
-constexpr size_t aligned = 256, panel_aligned = 64;
+constexpr size_t aligned = 256;
 
-constexpr size_t up_to(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+/// What a rank has of a weight: where it lies in the source, and how it is asked for.
+struct held_weight {
+  weight_piece piece;
+  placed_weight placed;
 
-using piece = weight_piece;
+  static held_weight of(const matrix& m, const product_part& p) {
+    panel_part part{p.row_begin / panel_rows, (p.row_end + panel_rows - 1) / panel_rows,
+                    segment_begin(m.type, m.cols, p.segment_begin),
+                    segment_begin(m.type, m.cols, p.segment_end)};
+    return {piece_of(m, p), {.of = m, .part = part}};
+  }
+  static held_weight of(const float* v, size_t count) {
+    return {{reinterpret_cast<const std::byte*>(v), count * sizeof(float)},
+            {.of = {}, .vector = v, .part = {0, 1, 0, uint32_t(count)}}};
+  }
+  bool nothing() const { return piece.bytes == 0 || piece.count == 0; }
+};
 
-/// Where stretches are going they lie closer.
-size_t there(const piece& p) {
-  return p.count * (p.count == 1 ? p.bytes : up_to(p.bytes, panel_aligned));
-}
-
-/// f(pointer, piece) of everything that the part has.
+/// f(pointer, held_weight) of everything that the part has.
 template <class F>
 void for_each(model_weights& w, const shard_part& part, F f) {
   weight_parts parts(w.shape, part);
-  auto panels = [&f](matrix& m, const product_part& p) { f(m.panels, piece_of(m, p)); };
+  auto panels = [&f](matrix& m, const product_part& p) { f(m.panels, held_weight::of(m, p)); };
   auto floats = [&f](const float*& v, size_t count) {
-    if (v != nullptr) f(v, piece{reinterpret_cast<const std::byte*>(v), count * sizeof(float)});
+    if (v != nullptr) f(v, held_weight::of(v, count));
   };
   size_t hidden = w.shape.hidden, head_dim = w.shape.head_dim;
   if (part.first()) panels(w.embed, {0, w.embed.rows, 0, segments});
@@ -49,17 +53,18 @@ void for_each(model_weights& w, const shard_part& part, F f) {
   panels(w.head, parts.vocab());
 }
 
-/// Pieces in the order in which they lie on the device, and where.
+/// Weights in the order in which they lie on the device, and where.
 class placing {
  public:
   /// What lies inside a piece that is there already, as part of a tied head does, is not taken.
-  void add(const piece& p) {
-    if (p.bytes == 0 || p.count == 0 || find(p) != nowhere) return;
-    placed_.emplace(p.from, std::pair(p, end_));
-    order_.push_back(p);
-    end_ += up_to(there(p), aligned);
+  void add(const held_weight& w) {
+    if (w.nothing() || find(w.piece) != nowhere) return;
+    placed_.emplace(w.piece.from, std::pair(w.piece, end_));
+    order_.push_back(w.placed);
+    order_.back().offset = end_;
+    end_ += (w.placed.bytes() + aligned - 1) / aligned * aligned;
   }
-  size_t find(const piece& p) const {
+  size_t find(const weight_piece& p) const {
     auto after = placed_.upper_bound(p.from);
     if (after == placed_.begin()) return nowhere;
     const auto& [known, offset] = std::prev(after)->second;
@@ -68,82 +73,37 @@ class placing {
     bool inside = p.count == 1 && known.count == 1 && ahead + p.bytes <= known.bytes;
     return same || inside ? offset + ahead : nowhere;
   }
-  const std::vector<piece>& order() const { return order_; }
+  const std::vector<placed_weight>& order() const { return order_; }
   size_t bytes() const { return end_; }
   static constexpr size_t nowhere = SIZE_MAX;
 
  private:
-  std::map<const std::byte*, std::pair<piece, size_t>> placed_;
-  std::vector<piece> order_;
+  std::map<const std::byte*, std::pair<weight_piece, size_t>> placed_;
+  std::vector<placed_weight> order_;
   size_t end_ = 0;
 };
 
-/// A row of bytes on its way to a device.
-class stream_to {
- public:
-  stream_to(accelerator& on, std::byte* to, std::byte* pinned) : on_(on), to_(to), at_(pinned) {}
-
-  void put(const std::byte* from, size_t bytes) {
-    for (size_t n; bytes != 0; bytes -= n, from += n) {
-      n = std::min(bytes, pinned_bytes - held_);
-      std::memcpy(at_ + held_, from, n);
-      held_ += n;
-      if (held_ == pinned_bytes) flush();
-    }
-  }
-  void pad(size_t to) {
-    static constexpr std::byte zeros[aligned]{};
-    size_t end = sent_ + held_;
-    put(zeros, up_to(end, to) - end);
-  }
-  device_error flush() {
-    if (held_ != 0 && error_ == 0) error_ = on_.copy(to_ + sent_, at_, held_);
-    if (held_ != 0 && error_ == 0) error_ = on_.finish();
-    sent_ += std::exchange(held_, 0);
-    return error_;
-  }
-
- private:
-  accelerator& on_;
-  std::byte *const to_, *const at_;
-  size_t sent_ = 0, held_ = 0;
-  device_error error_ = 0;
-};
-
-device_error copy_all(accelerator& on, const std::vector<piece>& pieces, std::byte* to,
-                      std::byte* pinned) {
-  stream_to device(on, to, pinned);
-  for (const piece& p : pieces) {
-    for (size_t i = 0; i < p.count; ++i) {
-      device.put(p.from + i * p.pitch, p.bytes);
-      device.pad(p.count == 1 ? 1 : panel_aligned);
-    }
-    device.pad(aligned);
-  }
-  return device.flush();
-}
-
 }  // namespace
 
-result<std::unique_ptr<device_weights>> device_weights::upload(accelerator& on,
-                                                               const model_weights& from,
-                                                               const shard_part& part) {
-  model_weights read = from;
+result<std::unique_ptr<device_weights>> device_weights::load(accelerator& on,
+                                                             const weight_source& from,
+                                                             const shard_part& part,
+                                                             const upload_options& how) {
+  model_weights read = from.weights();
   placing places;
-  for_each(read, part, [&](auto&, const piece& p) { places.add(p); });
-  std::unique_ptr<device_weights> made(new device_weights(on, from, part, places.bytes()));
-  device_memory pinned(on, memory_kind::pinned, pinned_bytes);
+  for_each(read, part, [&](auto&, const held_weight& w) { places.add(w); });
+  std::unique_ptr<device_weights> made(new device_weights(on, read, part, places.bytes()));
   std::byte* to = made->memory_.data();
-  if (to == nullptr || pinned.data() == nullptr)
+  if (to == nullptr)
     return fail(
         "shard: no room for {} bytes of weights on the device; take a smaller model or type",
         places.bytes());
-  if (device_error e = copy_all(on, places.order(), to, pinned.data()))
-    return fail("shard: the weights did not reach the device: CUDA error {}", e);
-  for_each(made->weights_, part, [&](auto& pointer, const piece& p) {
-    size_t offset = places.find(p);
+  if (auto sent = upload(on, from, places.order(), to, places.bytes(), how); !sent)
+    return sent.why();
+  for_each(made->weights_, part, [&](auto& pointer, const held_weight& w) {
+    size_t offset = places.find(w.piece);
     pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(
-        p.bytes == 0 || p.count == 0 || offset == placing::nowhere ? nullptr : to + offset);
+        w.nothing() || offset == placing::nowhere ? nullptr : to + offset);
   });
   return made;
 }

@@ -2,9 +2,8 @@
 
 #include <memory>
 
-#include "parallel/accelerator.hpp"
+#include "parallel/device_upload.hpp"
 #include "parallel/weight_parts.hpp"
-#include "runtime/base/result.hpp"
 
 namespace lethe {
 
@@ -23,12 +22,13 @@ constexpr uint32_t columns_of(const matrix& m, const product_part& part) {
 /// there once.
 class device_weights {
  public:
-  /// Copies by pieces through pinned memory, which is given back.
-  static result<std::unique_ptr<device_weights>> upload(accelerator& on, const model_weights& from,
-                                                        const shard_part& part);
+  /// Through pinned memory, which is given back. `on` outlives them; the source need not.
+  static result<std::unique_ptr<device_weights>> load(accelerator& on, const weight_source& from,
+                                                      const shard_part& part,
+                                                      const upload_options& how = {});
 
-  /// `from`, its pointers the device's: a matrix's to its part (weight_parts, `held`). What the
-  /// rank has nothing of is not to be read.
+  /// The source's, their pointers the device's: a matrix's to its part (weight_parts, `held`). What
+  /// the rank has nothing of is not to be read.
   const model_weights& get() const { return weights_; }
   const weight_parts& parts() const { return parts_; }
   size_t bytes() const { return memory_.size(); }

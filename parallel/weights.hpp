@@ -30,7 +30,7 @@ struct layer_weights {
   mlp_weights mlp;
 };
 
-/// Views into memory that `loaded_model` (runtime/model/load.hpp) owns.
+/// Views into memory that `loaded_model` (runtime/model/load.hpp) owns, or a device's.
 struct model_weights {
   model_shape shape;
   matrix embed;

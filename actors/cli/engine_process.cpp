@@ -50,12 +50,12 @@ void add_engine_process(CLI::App& app, int& exit_code) {
 void add_rank_process(CLI::App& app, int& exit_code) {
   auto* command = app.add_subcommand("rank-process", "")->group("");
   auto rank = std::make_shared<uint32_t>(0);
-  auto attached = std::make_shared<bool>(false);
+  auto beside = std::make_shared<bool>(false);
   command->add_option("RANK", *rank)->required();
-  command->add_flag("--attached", *attached);
+  command->add_flag("--beside", *beside);
   auto tls = tls_options(*command);
   command->callback([=, &exit_code] {
-    exit_code = run_rank_process(*rank, *tls, *attached, *devices_of_this_build());
+    exit_code = run_rank_process(*rank, *tls, *beside, *devices_of_this_build());
   });
 }
 

@@ -62,10 +62,9 @@ result<owned_fd> order_in_memory(const std::vector<std::byte>& frame) {
   return fd;
 }
 
-result<int> start_child(const std::vector<std::string>& words, int order,
-                        std::initializer_list<int> own) {
+result<int> start_child(const std::vector<std::string>& words, int order, std::optional<int> own) {
   std::vector<int> given{order, life_pipe()};
-  given.insert(given.end(), own);
+  if (own) given.push_back(*own);
   auto held = copies(given);
   if (!held) return held.why();
   posix_spawn_file_actions_t files;

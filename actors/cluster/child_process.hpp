@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-#include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@
 namespace lethe {
 
 /// Descriptors of a child: its order, in whose place it leaves its last words, and a pipe that ends
-/// when its parent does. Others follow.
+/// when its parent does. One of its own may follow.
 inline constexpr int order_fd = 3, life_fd = 4, first_own_fd = 5;
 
 /// Those bytes behind a descriptor.
@@ -22,7 +22,7 @@ result<owned_fd> order_in_memory(const std::vector<std::byte>& frame);
 /// Starts this program with those words. It has `order` and `own` as its descriptors, ends with
 /// this process, and is deaf to the terminal's Ctrl-C.
 result<int> start_child(const std::vector<std::string>& words, int order,
-                        std::initializer_list<int> own = {});
+                        std::optional<int> own = {});
 /// Waits until that child has ended; it stays a zombie, so that nobody else gets its number.
 siginfo_t await_end(int child);
 /// By what it left in its order's place, if it did.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "actors/cluster/rank_device.hpp"
 #include "actors/cluster/rank_link.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/config/check_policy.hpp"
@@ -79,15 +80,15 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec, const
                        .name = m.getName(),
                        .quantize = m.getQuantize(),
                        .share = *ranks_come_in ? share_beside(spec, 0) : model_share{},
+                       .on_devices = kind_of(spec) == rank_kind::device,
                        .progress = told.progress});
   if (!opened) return opened.why();
-  const auto& weights = *(*opened)->weights;
   ranks_maker maker;
   if (*ranks_come_in)
     maker = [&](const grid_config& config) {
-      return start_ranks(spec, *std::move(ranks_come_in), *here_, **opened, config);
+      return start_ranks(spec, *std::move(ranks_come_in), *here_, **opened, config, told.progress);
     };
-  auto serving = engine::start(weights.weights(), config_of(spec), maker);
+  auto serving = engine::start((*opened)->forms(), config_of(spec), maker);
   if (!serving) return serving.why();
   return opened_engine{*std::move(opened), *std::move(serving)};
 }

@@ -16,12 +16,12 @@ constexpr std::chrono::seconds end_patience{2};
 }  // namespace
 
 result<void> rank_children::add(uint32_t rank, const wire<schema::StartRanks>& order,
-                                const node_tls& tls, int weights) {
+                                const node_tls& tls, std::optional<int> weights) {
   auto held = order_in_memory(order.frame);
   if (!held) return held.why();
-  std::vector<std::string> words{"lethe", "rank-process", std::to_string(rank), "--attached"};
+  std::vector<std::string> words{"lethe", "rank-process", std::to_string(rank), "--beside"};
   for (auto& word : words_of(tls)) words.push_back(std::move(word));
-  auto pid = start_child(words, held->get(), {weights});
+  auto pid = start_child(words, held->get(), weights);
   if (!pid) return pid.why();
   std::lock_guard lock(mutex_);
   auto& c = all_.emplace_back(rank, *pid, *std::move(held));

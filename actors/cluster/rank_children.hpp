@@ -4,6 +4,7 @@
 #include <functional>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "actors/cluster/node.hpp"
@@ -12,7 +13,7 @@
 
 namespace lethe {
 
-/// The ranks of a host that one process there has started, beside its own. They map its weights.
+/// The ranks of a host that one process there has started, beside its own.
 class rank_children {
  public:
   using ended = std::function<void(uint32_t rank, const std::string& how)>;
@@ -22,8 +23,9 @@ class rank_children {
   ~rank_children();
   rank_children(const rank_children&) = delete;
 
+  /// `weights`: the memory of those that it maps; none: it loads its own.
   result<void> add(uint32_t rank, const wire<schema::StartRanks>& order, const node_tls& tls,
-                   int weights);
+                   std::optional<int> weights);
 
  private:
   struct child {

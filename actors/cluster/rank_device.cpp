@@ -4,6 +4,9 @@
 #include <net/if.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "actors/cluster/child_process.hpp"
 #include "actors/cluster/rank_line.hpp"
 #include "parallel/link_address.hpp"
@@ -29,6 +32,10 @@ result<std::string> interface_of(const std::string& named) {
   return found;
 }
 
+cut cut_of(schema::EngineSpec::Reader spec) {
+  return {spec.getEngines().getTensor(), spec.getEngines().getPipeline()};
+}
+
 [[noreturn]] void end_stuck(const error& why) {
   leave_last_words(why.text);
   ::_exit(1);
@@ -52,24 +59,28 @@ result<void> prepare_device(schema::EngineSpec::Reader spec, uint32_t rank, devi
   return here.close_environment({.interface = *interface});
 }
 
-rank_maker maker_of(schema::EngineSpec::Reader spec, uint32_t rank, const gloo_config& base,
-                    devices& here, loaded_model& model) {
+result<loaded_device> load_for(schema::EngineSpec::Reader spec, uint32_t rank, devices& here,
+                               const weight_source& from,
+                               const std::function<void(uint64_t, uint64_t)>& progress) {
   auto device = device_of(spec, rank);
-  if (!device) return make_shard;
-  auto make =
-      on_device(here, {.number = *device,
-                       .ranks = {spec.getEngines().getTensor(), spec.getEngines().getPipeline()},
-                       .forming = base.forming,
-                       .timeout = base.timeout,
-                       .patience = base.timeout,
-                       .stuck = end_stuck,
-                       .how = arithmetic(spec.getEngines().getArithmetic())});
-  return [make = std::move(make), &model](const model_weights& weights, const shard_config& config,
-                                          rank_groups& groups) {
-    auto made = make(weights, config, groups);
-    if (made) model.let_go();
-    return made;
-  };
+  if (!device) return fail("ranks: rank {} was placed on no device", rank);
+  const cut ranks = cut_of(spec);
+  const model_shape& shape = from.weights().shape;
+  if (auto fits = check_cut(shape, ranks); !fits) return fits.why();
+  const auto beside = uint32_t(ranks_beside(spec, rank).size());
+  return load_device(here, *device, std::chrono::milliseconds(spec.getHealth().getRankMs()), from,
+                     part_for(shape, ranks, rank / ranks.tensor, rank % ranks.tensor),
+                     {.threads = std::max(1u, std::thread::hardware_concurrency() / beside),
+                      .progress = progress});
+}
+
+rank_maker maker_of(schema::EngineSpec::Reader spec, const gloo_config& base, devices& here,
+                    loaded_device loaded) {
+  return on_device(here, std::move(loaded),
+                   {.ranks = cut_of(spec),
+                    .forming = base.forming,
+                    .timeout = base.timeout,
+                    .stuck = end_stuck});
 }
 
 }  // namespace lethe

@@ -13,9 +13,14 @@ rank_kind kind_of(schema::EngineSpec::Reader spec);
 /// environment is closed.
 result<void> prepare_device(schema::EngineSpec::Reader spec, uint32_t rank, devices& here);
 
-/// Makes that rank where it was placed. On a device the model's weights leave this process's memory
-/// once they are there.
-rank_maker maker_of(schema::EngineSpec::Reader spec, uint32_t rank, const gloo_config& base,
-                    devices& here, loaded_model& model);
+/// Puts a rank's part of the weights on the device where it was placed, with its share of this
+/// host's cores.
+result<loaded_device> load_for(schema::EngineSpec::Reader spec, uint32_t rank, devices& here,
+                               const weight_source& from,
+                               const std::function<void(uint64_t, uint64_t)>& progress);
+
+/// Makes the rank that was loaded there.
+rank_maker maker_of(schema::EngineSpec::Reader spec, const gloo_config& base, devices& here,
+                    loaded_device loaded);
 
 }  // namespace lethe

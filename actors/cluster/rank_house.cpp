@@ -25,7 +25,8 @@ class housed_ranks final : public step_ranks {
     door_->close();
   }
   result<void> start(schema::EngineSpec::Reader spec, const rank_host& here,
-                     const served_model& model, const grid_config& config);
+                     const served_model& model, const grid_config& config,
+                     const load_progress& progress);
   void submit(const step_plan& plan, const step_data& data) override {
     leader_->submit(plan, data);
   }
@@ -35,7 +36,8 @@ class housed_ranks final : public step_ranks {
   result<void> health() const override { return door_->health(); }
 
  private:
-  result<void> add_own(schema::EngineSpec::Reader spec, const node_tls& tls, int weights);
+  result<void> add_own(schema::EngineSpec::Reader spec, const node_tls& tls,
+                       std::optional<int> weights);
   result<void> await_weights(schema::EngineSpec::Reader spec, const hash32& own);
 
   std::unique_ptr<rank_door> door_;
@@ -44,7 +46,7 @@ class housed_ranks final : public step_ranks {
 };
 
 result<void> housed_ranks::add_own(schema::EngineSpec::Reader spec, const node_tls& tls,
-                                   int weights) {
+                                   std::optional<int> weights) {
   auto order = pack<schema::StartRanks>({}, [&](schema::StartRanks::Builder b) {
     b.setSpec(spec);
     b.setDoor(door_->port());
@@ -70,17 +72,24 @@ result<void> housed_ranks::await_weights(schema::EngineSpec::Reader spec, const 
   return door_->store().set(all_weights_key, {});
 }
 
+/// Ranks on cores map what this process has loaded; those on devices load while this one does.
 result<void> housed_ranks::start(schema::EngineSpec::Reader spec, const rank_host& here,
-                                 const served_model& model, const grid_config& config) {
+                                 const served_model& model, const grid_config& config,
+                                 const load_progress& progress) {
   auto link = link_of(spec, config, 0, door_->secret());
   if (!link) return link.why();
-  if (auto added = add_own(spec, here.tls, model.weights->memfd()); !added) return added;
+  auto shared = model.weights ? std::optional(model.weights->memfd()) : std::nullopt;
+  if (auto added = add_own(spec, here.tls, shared); !added) return added;
+  rank_maker make = make_shard;
+  if (model.file) {
+    auto loaded = load_for(spec, 0, here.on, *model.file, progress);
+    if (!loaded) return loaded.why();
+    make = maker_of(spec, link->base, here.on, *std::move(loaded));
+  }
   if (auto all = await_weights(spec, mark_of(model.model)); !all) return all;
   auto groups = join_rank_groups(link->base, config.ranks, door_->store(), kind_of(spec));
   if (!groups) return groups.why();
-  auto leader =
-      process_ranks::start(model.weights->weights(), config, *std::move(groups), link->spin,
-                           maker_of(spec, 0, link->base, here.on, *model.weights));
+  auto leader = process_ranks::start(model.forms(), config, *std::move(groups), link->spin, make);
   if (!leader) return leader.why();
   leader_ = *std::move(leader);
   return {};
@@ -101,9 +110,11 @@ result<std::unique_ptr<rank_door>> open_door(schema::EngineSpec::Reader spec, co
 result<std::unique_ptr<step_ranks>> start_ranks(schema::EngineSpec::Reader spec,
                                                 std::unique_ptr<rank_door> door,
                                                 const rank_host& here, const served_model& model,
-                                                const grid_config& config) {
+                                                const grid_config& config,
+                                                const load_progress& progress) {
   auto ranks = std::make_unique<housed_ranks>(std::move(door));
-  if (auto started = ranks->start(spec, here, model, config); !started) return started.why();
+  if (auto started = ranks->start(spec, here, model, config, progress); !started)
+    return started.why();
   return std::unique_ptr<step_ranks>(std::move(ranks));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "actors/cluster/engine_actor.hpp"
 #include "actors/cluster/node.hpp"
 #include "actors/cluster/rank_door.hpp"
 #include "parallel/grid.hpp"
@@ -22,10 +23,12 @@ struct rank_host {
 result<std::unique_ptr<rank_door>> open_door(schema::EngineSpec::Reader spec, const node_tls& tls);
 
 /// The ranks of an engine as processes. This one computes the first and leads; those of this host
-/// share its weights, those of others are started by their supervisors.
+/// share its weights, or each loads its device, those of others are started by their supervisors.
+/// `progress`: of this one's device.
 result<std::unique_ptr<step_ranks>> start_ranks(schema::EngineSpec::Reader spec,
                                                 std::unique_ptr<rank_door> door,
                                                 const rank_host& here, const served_model& model,
-                                                const grid_config& config);
+                                                const grid_config& config,
+                                                const load_progress& progress);
 
 }  // namespace lethe

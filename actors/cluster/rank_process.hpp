@@ -18,8 +18,8 @@ inline std::string weights_key(uint32_t rank) {
 inline constexpr std::string_view all_weights_key = "all have their weights";
 inline constexpr std::chrono::hours weights_patience{24};
 
-/// What the process of a rank that does not lead runs; its exit status. `attached`: whoever started
-/// it gave it the weights.
-int run_rank_process(uint32_t rank, const node_tls& tls, bool attached, devices& here);
+/// What the process of a rank that does not lead runs; its exit status. `beside`: a rank of this
+/// host has started it, and on cores gives it the weights; else it starts those of this host.
+int run_rank_process(uint32_t rank, const node_tls& tls, bool beside, devices& here);
 
 }  // namespace lethe

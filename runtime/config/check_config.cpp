@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "parallel/device_upload.hpp"
 #include "runtime/config/check_listeners.hpp"
 #include "runtime/config/check_policy.hpp"
 #include "runtime/config/check_services.hpp"
@@ -119,25 +120,30 @@ void check_device_memory(checked_config& c) {
   }
 }
 
-/// Weights on their way to a device are in the host's memory, too.
+/// A rank on a device takes no more of its host's memory than its weights go through.
 void check_host_memory(checked_config& c) {
   for (uint32_t h = 0; h < c.layout.hosts.size(); ++h) {
     const auto& host = c.layout.hosts[h];
-    uint64_t kv = 0, ranks = 0;
+    uint64_t kv = 0, loading = 0, ranks = 0;
     copies weights(c);
     for (size_t i = 0; i < c.layout.ranks.size(); ++i) {
       const auto& rank = c.layout.ranks[i];
       if (rank.host != h) continue;
-      weights.add(rank, c.needs[i]);
-      if (!rank.on_device()) kv += c.needs[i].kv;
       ++ranks;
+      if (rank.on_device()) {
+        loading += upload_pieces * upload_piece_bytes;
+        continue;
+      }
+      weights.add(rank, c.needs[i]);
+      kv += c.needs[i].kv;
     }
-    if (kv + weights.bytes() > host.memory)
+    if (kv + weights.bytes() + loading > host.memory)
       c.config.refuse("model.path",
-                      "too large: {} of weights and {} for keys and values of {} ranks, host {} "
-                      "gives {}; quantize, a smaller kv_memory or fewer engines",
-                      bytes_text(weights.bytes()), bytes_text(kv), ranks, host.name,
-                      bytes_text(host.memory));
+                      "too large: {} of weights, {} to load devices through and {} for keys and "
+                      "values of {} ranks, host {} gives {}; quantize, a smaller kv_memory or "
+                      "fewer engines",
+                      bytes_text(weights.bytes()), bytes_text(loading), bytes_text(kv), ranks,
+                      host.name, bytes_text(host.memory));
   }
 }
 

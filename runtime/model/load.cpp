@@ -16,17 +16,16 @@ class sealed_model final : public loaded_model {
   sealed_model(const model_shape& shape, load_layout layout, sealed_memory memory)
       : layout_(std::move(layout)),
         memory_(std::move(memory)),
-        weights_(weights_at(shape, layout_, memory_->bytes().data())) {}
+        weights_(weights_at(shape, layout_, memory_.bytes().data())) {}
 
   const model_weights& weights() const override { return weights_; }
-  size_t bytes() const override { return memory_ ? memory_->bytes().size() : 0; }
-  int memfd() const override { return memory_ ? memory_->fd() : -1; }
-  void let_go() override { memory_.reset(); }
+  size_t bytes() const override { return memory_.bytes().size(); }
+  int memfd() const override { return memory_.fd(); }
   const std::vector<std::string>& unconverted() const override { return layout_.unconverted; }
 
  private:
   load_layout layout_;
-  std::optional<sealed_memory> memory_;
+  sealed_memory memory_;
   model_weights weights_;
 };
 

@@ -41,9 +41,6 @@ class loaded_model {
   /// Of the mapping.
   virtual size_t bytes() const = 0;
   virtual int memfd() const = 0;
-  /// For who has them elsewhere: the mapping ends, and where weights() points there is nothing. The
-  /// shape stays.
-  virtual void let_go() = 0;
   /// What kept its type under `quantize`, by name.
   virtual const std::vector<std::string>& unconverted() const = 0;
 };

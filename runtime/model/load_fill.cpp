@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/base/check.hpp"
-#include "runtime/model/quantize.hpp"
+#include "runtime/model/load_part.hpp"
 
 namespace lethe {
 namespace {
@@ -58,64 +58,6 @@ std::vector<piece> cut_into_pieces(const load_layout& layout, const needed_bytes
   return pieces;
 }
 
-/// The file's rows in the model's order.
-struct row_source {
-  const raw_tensor* from;
-  uint32_t head_dim;
-  size_t row_bytes;
-
-  row_source(const raw_tensor& t, uint32_t head)
-      : from(&t),
-        head_dim(head),
-        row_bytes(size_t{t.cols} / block_elements(t.type) * block_bytes(t.type)) {}
-
-  const std::byte* row(uint32_t r) const {
-    uint32_t at = from->interleaved_rope ? unpermuted_row(r, head_dim) : r;
-    return from->data.data() + at * row_bytes;
-  }
-  static const std::byte* row_of(const void* context, uint32_t r) {
-    return static_cast<const row_source*>(context)->row(r);
-  }
-};
-
-/// One panel's rows, converted.
-struct converted_rows {
-  uint32_t first;
-  size_t row_bytes;
-  std::vector<std::byte> bytes;
-
-  static const std::byte* row_of(const void* context, uint32_t r) {
-    auto rows = static_cast<const converted_rows*>(context);
-    return rows->bytes.data() + (r - rows->first) * rows->row_bytes;
-  }
-};
-
-void fill_converted(const row_source& from, const placed_tensor& t, const piece& p, std::byte* to) {
-  std::vector<float> row(t.cols);
-  converted_rows rows{.row_bytes = size_t{t.cols} / block_elements(t.type) * block_bytes(t.type)};
-  rows.bytes.resize(panel_rows * rows.row_bytes);
-  for (uint32_t i = 0; i < p.panels; ++i) {
-    rows.first = (p.first_panel + i) * panel_rows;
-    uint32_t end = std::min(t.rows, rows.first + panel_rows);
-    for (uint32_t r = rows.first; r < end; ++r) {
-      dequantize_row(from.from->type, from.row(r), row.data(), t.cols);
-      quantize_row(t.type, row.data(), t.cols,
-                   rows.bytes.data() + (r - rows.first) * rows.row_bytes);
-    }
-    repack_panels(t.type, t.rows, t.cols, p.first_panel + i, 1, converted_rows::row_of, &rows,
-                  to + i * panel_bytes(t.type, t.cols));
-  }
-}
-
-void fill_vector(const raw_tensor& from, uint32_t head_dim, std::byte* to) {
-  std::vector<float> read(from.cols);
-  dequantize_row(from.type, from.data.data(), read.data(), from.cols);
-  auto floats = reinterpret_cast<float*>(to);
-  for (uint32_t i = 0; i < from.cols; ++i) {
-    floats[i] = read[from.interleaved_rope ? unpermuted_row(i, head_dim) : i];
-  }
-}
-
 class filling {
  public:
   filling(const checkpoint& from, const load_layout& layout, const needed_bytes& needed,
@@ -159,22 +101,19 @@ class filling {
     const raw_tensor& raw = from_.tensors()[p.tensor];
     const placed_tensor& t = layout_.tensors[p.tensor];
     uint32_t head_dim = from_.shape().head_dim;
-    if (t.is_vector) return fill_vector(raw, head_dim, to);
-    row_source rows(raw, head_dim);
-    if (t.type != raw.type) return fill_converted(rows, t, p, to);
-    fill_panels(rows, t, p, to);
+    if (t.is_vector) return load_floats(raw, head_dim, 0, raw.cols, to);
+    fill_panels(raw, t, head_dim, p, to);
   }
 
   /// In parts that are still in the cache from having been cleared when they are written.
-  static void fill_panels(const row_source& rows, const placed_tensor& t, const piece& p,
-                          std::byte* to) {
+  static void fill_panels(const raw_tensor& raw, const placed_tensor& t, uint32_t head_dim,
+                          const piece& p, std::byte* to) {
     const uint64_t panel = panel_bytes(t.type, t.cols);
     const auto step = uint32_t(std::max<uint64_t>(1, cached_bytes / panel));
     for (uint32_t i = 0; i < p.panels; i += step) {
-      uint32_t panels = std::min(step, p.panels - i);
+      uint32_t panels = std::min(step, p.panels - i), first = p.first_panel + i;
       make_present({to + i * panel, panels * panel});
-      repack_panels(t.type, t.rows, t.cols, p.first_panel + i, panels, row_source::row_of, &rows,
-                    to + i * panel);
+      load_panels(raw, t, head_dim, {first, first + panels, 0, t.cols}, to + i * panel);
     }
   }
 

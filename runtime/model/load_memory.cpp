@@ -97,6 +97,27 @@ result<void> sealed_memory::seal() {
   return {};
 }
 
+result<reserved_addresses> reserved_addresses::make(uint64_t bytes) {
+  constexpr int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* at = mmap(nullptr, bytes, PROT_NONE, how, -1, 0);
+  if (at == MAP_FAILED)
+    return fail("weights: no {} bytes of addresses: {}", bytes, std::strerror(errno));
+  return reserved_addresses(static_cast<std::byte*>(at), bytes);
+}
+
+reserved_addresses::reserved_addresses(reserved_addresses&& o) noexcept
+    : at_(std::exchange(o.at_, nullptr)), bytes_(o.bytes_) {}
+
+reserved_addresses& reserved_addresses::operator=(reserved_addresses o) noexcept {
+  std::swap(at_, o.at_);
+  std::swap(bytes_, o.bytes_);
+  return *this;
+}
+
+reserved_addresses::~reserved_addresses() {
+  if (at_) munmap(at_, bytes_);
+}
+
 std::optional<uint64_t> available_in(std::string_view meminfo) {
   constexpr std::string_view key = "MemAvailable:";
   size_t line = meminfo.find(key);

@@ -37,6 +37,22 @@ class sealed_memory {
   bool sealed_ = false;
 };
 
+/// Addresses without memory: who reads there ends by it.
+class reserved_addresses {
+ public:
+  static result<reserved_addresses> make(uint64_t bytes);
+  reserved_addresses(reserved_addresses&& o) noexcept;
+  reserved_addresses& operator=(reserved_addresses o) noexcept;
+  ~reserved_addresses();
+
+  const std::byte* begin() const noexcept { return at_; }
+
+ private:
+  reserved_addresses(std::byte* at, size_t bytes) : at_(at), bytes_(bytes) {}
+  std::byte* at_;
+  size_t bytes_;
+};
+
 /// The host's MemAvailable, from the text of /proc/meminfo; nothing if it does not say.
 std::optional<uint64_t> available_in(std::string_view meminfo);
 

@@ -46,6 +46,13 @@ result<std::unique_ptr<loaded_model>> load_weights(const checkpoint& model,
   return loaded_model::load(model, *options);
 }
 
+result<std::unique_ptr<file_weights>> open_weights(const checkpoint& model,
+                                                   const std::string& quantize) {
+  auto options = options_for(quantize);
+  if (!options) return options.why();
+  return file_weights::open(model, options->quantize);
+}
+
 result<std::unique_ptr<loaded_model>> attach_weights(const checkpoint& model,
                                                      const std::string& quantize, int memfd) {
   auto options = options_for(quantize);
@@ -77,6 +84,20 @@ std::string name_from(const std::filesystem::path& path) {
   return clean.has_filename() ? clean.stem().string() : clean.parent_path().filename().string();
 }
 
+/// Its weights in memory, or where a device gets them.
+result<void> hold(served_model& m, const model_options& o) {
+  if (o.on_devices) {
+    auto file = open_weights(m.model, o.quantize);
+    if (!file) return file.why();
+    m.file = *std::move(file);
+    return {};
+  }
+  auto weights = load_weights(m.model, o.quantize, o.threads, o.progress, o.share);
+  if (!weights) return weights.why();
+  m.weights = *std::move(weights);
+  return {};
+}
+
 }  // namespace
 
 result<std::shared_ptr<const served_model>> served_model::open(const model_options& o) {
@@ -86,13 +107,12 @@ result<std::shared_ptr<const served_model>> served_model::open(const model_optio
   if (!words) return words.why();
   std::optional<opened_template> chat;
   if (auto own = open_template(o.path)) chat = *std::move(own);
-  auto weights = load_weights(*model, o.quantize, o.threads, o.progress, o.share);
-  if (!weights) return weights.why();
   auto marks = tool_mark_ids(chat ? chat->tools : tool_format::none, *words);
   auto stops = own_stop_ids(model->defaults(), &*words);
   auto made = std::make_shared<served_model>(served_model{
       o.name.empty() ? name_from(o.path) : o.name, *std::move(model), *std::move(words),
-      std::move(chat), *std::move(weights), nullptr, std::move(marks), std::move(stops)});
+      std::move(chat), nullptr, nullptr, nullptr, std::move(marks), std::move(stops)});
+  if (auto held = hold(*made, o); !held) return held.why();
   made->trie = std::make_unique<const token_trie>(made->words);
   return std::shared_ptr<const served_model>(std::move(made));
 }

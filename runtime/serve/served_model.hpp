@@ -4,6 +4,7 @@
 
 #include "runtime/batch/engine.hpp"
 #include "runtime/grammar/token_trie.hpp"
+#include "runtime/model/file_weights.hpp"
 #include "runtime/model/load.hpp"
 #include "runtime/serve/open_model.hpp"
 
@@ -18,6 +19,7 @@ struct model_options {
   std::string quantize;  // "q8_0", ...; empty: as the file has it
   uint32_t threads = 0;  // for loading; 0: all cores
   model_share share;
+  bool on_devices = false;  // then `file` instead of `weights`
   std::function<void(uint64_t, uint64_t)> progress;
 };
 
@@ -28,10 +30,12 @@ struct served_model {
   tokenizer words;
   std::optional<opened_template> chat;  // none: /v1/chat/completions can't be served
   std::unique_ptr<loaded_model> weights;
-  std::unique_ptr<const token_trie> trie;  // of `words`, for answers with a form
-  std::vector<uint32_t> tool_marks;        // control tokens that belong to a call
-  std::vector<uint32_t> stop_ids;          // what ends an answer unless a request ignores it
+  std::unique_ptr<const file_weights> file;  // of `model`
+  std::unique_ptr<const token_trie> trie;    // of `words`, for answers with a form
+  std::vector<uint32_t> tool_marks;          // control tokens that belong to a call
+  std::vector<uint32_t> stop_ids;            // what ends an answer unless a request ignores it
 
+  const model_weights& forms() const { return file ? file->weights() : weights->weights(); }
   tool_format call_format() const { return chat ? chat->tools : tool_format::none; }
 
   static result<std::shared_ptr<const served_model>> open(const model_options& options);
@@ -48,6 +52,10 @@ result<std::unique_ptr<loaded_model>> load_weights(const checkpoint& model,
                                                    const std::string& quantize, uint32_t threads,
                                                    std::function<void(uint64_t, uint64_t)> progress,
                                                    model_share share = {});
+
+/// The same weights where they lie, for devices. `model` outlives them.
+result<std::unique_ptr<file_weights>> open_weights(const checkpoint& model,
+                                                   const std::string& quantize);
 
 /// The same weights where another process of this host has them.
 result<std::unique_ptr<loaded_model>> attach_weights(const checkpoint& model,

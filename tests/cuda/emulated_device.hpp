@@ -36,6 +36,8 @@ class device final : public accelerator {
 
   /// What another library has this device do; not_ready: that goes on.
   void enqueue(std::function<device_error()> call) { put(std::move(call)); }
+  /// Something was queued and nobody has waited for it.
+  bool busy() const { return !queued_.empty(); }
   bool capturing() const { return recorded_ != nullptr; }
 
   struct counts {

@@ -88,7 +88,7 @@ TEST(Devices, OfTensorArithmeticSayTheSameInAnyCompanyAndCut) {
   EXPECT_NE(expected, on_cores) << "then nothing was rounded";
 }
 
-TEST(Devices, HoldTheWeightsAndTheHostNoLonger) {
+TEST(Devices, HoldTheWeightsAndTheHostDoesNot) {
   for (bool on_device : {true, false}) {
     emulated_cluster c(devices_config(
         on_device ? "tensor = 2\n"
@@ -97,12 +97,51 @@ TEST(Devices, HoldTheWeightsAndTheHostNoLonger) {
     auto all = ranks_of(c);
     all.push_back(processes_of(c, "engine-process").at(0));
     ASSERT_EQ(all.size(), 2u);
-    for (pid_t p : all)
-      EXPECT_TRUE(eventually([&] {
-        auto maps = read_file("/proc/" + std::to_string(p) + "/maps");
-        return (maps.find("lethe-weights") == maps.npos) == on_device;
-      })) << on_device;
+    for (pid_t p : all) {
+      auto maps = read_file("/proc/" + std::to_string(p) + "/maps");
+      EXPECT_EQ(maps.find("lethe-weights") == maps.npos, on_device);
+    }
   }
+}
+
+/// Of a model that the test may spoil.
+std::string with_model(std::string config, const std::string& folder) {
+  const std::string own = std::string(places::source) + "/models/tiny";
+  std::filesystem::copy(own, folder, std::filesystem::copy_options::recursive);
+  return config.replace(config.find(own), own.size(), folder);
+}
+
+TEST(Devices, NeedTheirFileWhileTheyLoadAndSayThenWhatIsWrongWithIt) {
+  scratch_folder folder;
+  emulated_cluster c(with_model(
+      devices_config("tensor = 2\n", "[health]\nrestarts = 1\nrestart_ms = 100\nrank_ms = 6000\n"),
+      folder / "model"));
+  ASSERT_TRUE(c.tells("ready: 1 of 1", 60)) << c.errors();
+  const auto expected = said_at(c.port("api"));
+  const std::string file = folder / "model/model.safetensors";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+  EXPECT_EQ(said_at(c.port("api")), expected) << "its mapping was not read again";
+  ::kill(ranks_of(c).at(0), SIGKILL);
+  auto why = why_parked(c);
+  EXPECT_NE(why.find(file + ": tensor"), std::string::npos) << why;
+}
+
+/// The leader has its part, the other waits for a device that somebody has.
+TEST(Devices, TellHowFarTheyAreWhileTheyLoad) {
+  scratch_folder folder;
+  std::filesystem::create_directory(folder / "run");
+  ::setenv("XDG_RUNTIME_DIR", (folder / "run").c_str(), 1);
+  std::optional<result<device_claim>> ours(
+      device_claim::take("emulated 1 " + (folder / "run"), {}));
+  ASSERT_TRUE(*ours) << ours->why().text;
+  auto file = folder.write("c.toml", devices_config("tensor = 2\n", "[health]\nrank_ms = 60000\n"));
+  running_cluster c(host_of{file, "here", places::emulated_program});
+  EXPECT_TRUE(eventually([&] {
+    auto said = status_of(c);
+    return said.find("loading") != said.npos && said.find("100 % of ") != said.npos;
+  })) << status_of(c);
+  ours.reset();
+  EXPECT_TRUE(c.tells("ready: 1 of 1", 60)) << c.errors() << status_of(c);
 }
 
 TEST(Devices, AreOneEnginesWhileCoresBesideThemAreAnothers) {

@@ -26,8 +26,7 @@ bool same_bits(accelerator& gpu, random_model::types types, kv_type kv, bool gra
                               random_prompt(18, 53, 3)};
   manner how{.page_tokens = 8, .chunk = 37, .kv = kv};
   auto want = run(m.weights, prompts, {.kv = kv});
-  auto shard =
-      device_shard::make(gpu, cuda, m.weights, {shard_config_for(m.weights, prompts, how), graphs});
+  auto shard = shard_on(gpu, cuda, m.weights, {shard_config_for(m.weights, prompts, how), graphs});
   if (!shard) throw std::runtime_error(shard.why().text);
   return run_on_device(**shard, 53, plan_mixed(prompts, how, 9), prompts.size()) == want;
 }

@@ -183,16 +183,26 @@ TEST(ConfigCheck, DevicesAreNamedAsCudaCountsThem) {
   refuses(host("\"cuda:0\"", ""), {"say device_memory"});
 }
 
-TEST(ConfigCheck, WeightsOnTheirWayToADeviceAreInTheHostsMemory) {
-  auto with = [](uint64_t memory) {
-    return check(model_line + "[engines]\nprocesses=\"ranks\"\ntensor=2\n[[hosts]]\nname=\"a\"\n" +
-                 two_devices + "\nmemory=" + std::to_string(memory) + "\n");
+TEST(ConfigCheck, OfADevicesRankTheHostHoldsOnlyWhatItsWeightsGoThrough) {
+  auto with = [](uint64_t memory, const std::string& engines = {}) {
+    return check(model_line + "[engines]\nprocesses=\"ranks\"\ntensor=2\n" + engines +
+                 "[[hosts]]\nname=\"a\"\ncores=4\n" + two_devices +
+                 "\nmemory=" + std::to_string(memory) + "\n");
   };
-  auto c = with(uint64_t{1} << 30);
+  const uint64_t pieces = 2 * (uint64_t{32} << 20);
+  EXPECT_TRUE(with(pieces).good()) << "weights, keys and values are on the devices";
+  EXPECT_NE(problems(with(pieces - 1)).find("too large: 0 B of weights, 64 MiB to load devices"),
+            std::string::npos)
+      << problems(with(pieces - 1));
+  // Beside an engine on its cores.
+  const std::string both =
+      "count=2\nplacement=\"exact\"\nranks=[\"a:cuda:0\",\"a:cuda:1\",\"a\",\"a\"]\n";
+  auto c = with(uint64_t{4} << 30, both);
   ASSERT_TRUE(c.good()) << problems(c);
-  uint64_t weights = std::min(c.model->weight_bytes, c.needs[0].weights + c.needs[1].weights);
-  EXPECT_TRUE(with(weights).good()) << "keys and values are on the devices";
-  EXPECT_NE(problems(with(weights - 1)).find("too large"), std::string::npos);
+  const uint64_t cores = std::min(c.model->weight_bytes, c.needs[2].weights + c.needs[3].weights) +
+                         c.needs[2].kv + c.needs[3].kv;
+  EXPECT_TRUE(with(pieces + cores, both).good());
+  EXPECT_NE(problems(with(pieces + cores - 1, both)).find("too large"), std::string::npos);
 }
 
 TEST(ConfigCheck, AModelLargerThanTheHostIsRefused) {

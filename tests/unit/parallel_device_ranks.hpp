@@ -30,10 +30,15 @@ struct device_ranks : nccl_ranks {
     }
     shards.resize(size());
     errors.resize(size());
+    for (uint32_t r = 0; r < size(); ++r) {
+      auto loaded = load_on(*devices[r], weights, shard_config_for(weights, prompts, how, r).part);
+      if (!loaded) throw std::runtime_error(loaded.why().text);
+      parts.push_back(*std::move(loaded));
+    }
   }
 
   void make_one(uint32_t r, nccl_world& w) {
-    auto made = device_shard::make(*devices[r], *with.row, weights,
+    auto made = device_shard::make(*devices[r], *with.row, std::move(parts[r]),
                                    {shard_config_for(weights, prompts, how, r), with.graphs}, &w);
     errors[r] = made ? "" : made.why().text;
     if (made) shards[r] = *std::move(made);
@@ -102,6 +107,7 @@ struct device_ranks : nccl_ranks {
   const manner how;
   const device_ranks_options with;
   std::vector<std::unique_ptr<emulated::device>> devices;
+  std::vector<std::unique_ptr<device_weights>> parts;  // until a shard has them
   std::vector<std::unique_ptr<device_shard>> shards;
   std::vector<std::string> errors;
 };

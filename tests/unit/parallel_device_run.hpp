@@ -2,6 +2,7 @@
 
 #include "parallel/device_shard.hpp"
 #include "tests/unit/parallel_grid_run.hpp"
+#include "tests/unit/parallel_memory_weights.hpp"
 
 namespace lethe::testing {
 
@@ -17,6 +18,21 @@ inline shard_config shard_config_for(const model_weights& weights,
       .pages = c.pages,
       .step_tokens = c.step_tokens,
       .logit_rows = c.logit_rows};
+}
+
+inline result<std::unique_ptr<device_weights>> load_on(accelerator& on,
+                                                       const model_weights& weights,
+                                                       const shard_part& part) {
+  return device_weights::load(on, memory_weights(weights), part, {.piece_bytes = 1 << 20});
+}
+
+/// One rank that has all.
+inline result<std::unique_ptr<device_shard>> shard_on(accelerator& on, const cuda_row& row,
+                                                      const model_weights& weights,
+                                                      const device_config& config) {
+  auto loaded = load_on(on, weights, config.shard.part);
+  if (!loaded) return loaded.why();
+  return device_shard::make(on, row, *std::move(loaded), config);
 }
 
 /// Chunks, then each prompt's last `decodes` tokens one by one: sequences that are still in their

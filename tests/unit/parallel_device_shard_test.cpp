@@ -31,8 +31,8 @@ struct running {
 running start(const model_weights& weights, const std::vector<prompt>& prompts, const manner& how,
               bool graphs, emulated::order order = emulated::order::forwards) {
   auto device = std::make_unique<emulated::device>(order);
-  auto shard = device_shard::make(*device, emulated_row, weights,
-                                  {shard_config_for(weights, prompts, how), graphs});
+  auto shard =
+      shard_on(*device, emulated_row, weights, {shard_config_for(weights, prompts, how), graphs});
   if (!shard) throw std::runtime_error(shard.why().text);
   return {std::move(device), *std::move(shard)};
 }
@@ -218,7 +218,7 @@ TEST(DeviceShard, LetsDecodesTakeTurnsWhereTheirScoresDoNotFit) {
   auto want = run(m.weights, prompts, {});
   for (bool graphs : {true, false}) {
     emulated::device d;
-    auto shard = device_shard::make(
+    auto shard = shard_on(
         d, emulated_row, m.weights,
         {.shard = shard_config_for(m.weights, prompts, {}), .graphs = graphs, .score_tiles = 1});
     ASSERT_TRUE(shard);
@@ -240,7 +240,7 @@ TEST(DeviceShard, MakesAGraphForEachBucketOfSequencesAndTiles) {
   shard_config config = shard_config_for(m.weights, prompts, {});
   config.pages = 12, config.logit_rows = config.step_tokens = 10;  // 192 tokens: 3 tiles
   emulated::device d;
-  auto shard = device_shard::make(d, emulated_row, m.weights, {config});
+  auto shard = shard_on(d, emulated_row, m.weights, {config});
   ASSERT_TRUE(shard);
   EXPECT_EQ((*shard)->graphs(), 5u * 3u);  // 1, 2, 4, 8, 10 sequences; 1, 2, 3 tiles
 }
@@ -268,12 +268,18 @@ TEST(DeviceShard, RefusesPlansThatDoNotFitUntouched) {
 TEST(DeviceShard, SaysThatTheDeviceHasNoRoom) {
   random_model m(small_shape(1, 32), {});
   std::vector<prompt> prompts{random_prompt(3, 53, 1)};
+  device_config config{shard_config_for(m.weights, prompts, {})};
   emulated::device d;
+  auto loaded = load_on(d, m.weights, config.shard.part);
+  ASSERT_TRUE(loaded) << loaded.why().text;
   d.run_out();
-  auto shard =
-      device_shard::make(d, emulated_row, m.weights, {shard_config_for(m.weights, prompts, {})});
+  auto shard = device_shard::make(d, emulated_row, *std::move(loaded), config);
   ASSERT_FALSE(shard);
-  EXPECT_NE(shard.why().text.find("no room for"), std::string::npos);
+  EXPECT_NE(shard.why().text.find("no room on the device for 1 pages"), std::string::npos)
+      << shard.why().text;
+  auto again = load_on(d, m.weights, config.shard.part);
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.why().text.find("bytes of weights on the device"), std::string::npos);
 }
 
 TEST(DeviceShard, SaysThatTheDeviceFailedAndGivesNoLogits) {
