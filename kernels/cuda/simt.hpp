@@ -52,6 +52,14 @@ LETHE_BODY float from_f16(uint16_t h) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
   return f;
 }
+LETHE_BODY uint32_t low_word(double x) { return uint32_t(__double2loint(x)); }
+LETHE_BODY uint32_t high_word(double x) { return uint32_t(__double2hiint(x)); }
+LETHE_BODY double from_words(uint32_t low, uint32_t high) {
+  return __hiloint2double(int(high), int(low));
+}
+LETHE_BODY uint32_t popcount(uint32_t bits) { return uint32_t(__popc(bits)); }
+/// Of bits that are not 0.
+LETHE_BODY uint32_t lowest_bit(uint32_t bits) { return uint32_t(__ffs(int(bits)) - 1); }
 /// To nearest, ties to even, of what fits.
 LETHE_BODY int32_t nearest(float x) { return __float2int_rn(x); }
 template <class T>
@@ -74,6 +82,13 @@ inline float from_f16(uint16_t h) {
   _Float16 half = __builtin_bit_cast(_Float16, h);
   return float(half);
 }
+inline uint32_t low_word(double x) { return uint32_t(__builtin_bit_cast(uint64_t, x)); }
+inline uint32_t high_word(double x) { return uint32_t(__builtin_bit_cast(uint64_t, x) >> 32); }
+inline double from_words(uint32_t low, uint32_t high) {
+  return __builtin_bit_cast(double, uint64_t{high} << 32 | low);
+}
+inline uint32_t popcount(uint32_t bits) { return uint32_t(__builtin_popcount(bits)); }
+inline uint32_t lowest_bit(uint32_t bits) { return uint32_t(__builtin_ctz(bits)); }
 /// What does not fit is as CUDA has it, not as x86.
 inline int32_t nearest(float x) {
   if (x != x) return 0;

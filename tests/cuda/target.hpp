@@ -53,10 +53,11 @@ struct check {
 std::vector<check> row_checks();
 std::vector<check> matmul_checks();
 std::vector<check> attention_checks();
+std::vector<check> draw_checks();
 
 inline std::vector<check> all_checks() {
   std::vector<check> all;
-  for (const auto& list : {row_checks(), matmul_checks(), attention_checks()}) {
+  for (const auto& list : {row_checks(), matmul_checks(), attention_checks(), draw_checks()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;
