@@ -42,6 +42,7 @@ class device_rank final : public step_rank {
     if (plan.wipe_scratch) crew_->run([](uint32_t) { wipe_stack(stack_bytes); });
     return shard_->execute(plan, data);
   }
+  bool draws() const override { return true; }
   uint32_t idle() const override { return crew_->size(); }
   void run_idle(const work& f) override {
     crew_->run([&f](uint32_t thread) { f(thread); });

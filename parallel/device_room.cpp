@@ -5,6 +5,9 @@
 namespace lethe {
 namespace {
 
+// Each takes 12 bytes for an id of the vocabulary; more take turns.
+constexpr size_t draws_at_once = 64;
+
 /// Hands out a block's memory from its begin; with none it counts.
 class carving {
  public:
@@ -49,6 +52,7 @@ size_t carve(const device_room& r, std::byte* at, device_inputs& to) {
   c.take(to.last_runs, r.tokens);
   c.take(to.cosines, r.tokens * r.pairs);
   c.take(to.sines, r.tokens * r.pairs);
+  c.take(to.draws, r.vocab == 0 ? 0 : r.logit_rows);
   c.take(to.pages, r.pages());
   return c.used();
 }
@@ -72,6 +76,9 @@ size_t carve(const device_room& r, std::byte* at, device_buffers& to) {
   c.take(to.sums, (r.tokens * widest + 15) / 16);
   c.take(to.logits, r.logit_rows * r.vocab);
   c.take(to.scores, r.score_floats);
+  c.take(to.draw_weights, r.draws * draw_whole(r.vocab));
+  c.take(to.draw_places, r.draws * 2 * draw_whole(r.vocab));
+  c.take(to.drawn, r.vocab == 0 ? 0 : r.logit_rows);
   return c.used();
 }
 
@@ -88,6 +95,7 @@ device_room device_room::of(const model_weights& weights, const shard_config& co
   r.vocab = part.last() && part.tensor_rank == 0 ? shape.vocab : 0;
   r.q = size_t{part.heads.size()} * shape.head_dim;
   r.kv = size_t{part.kv_heads.size()} * shape.head_dim;
+  r.draws = std::min(r.logit_rows, draws_at_once);
   add_shared(r, weights, part);
   r.pairs = shape.rope.rotary / 2;
   r.table_pages = config.pages;

@@ -11,6 +11,7 @@ struct device_inputs {
   token_run* runs;       // decodes first, then the longer ones
   token_run* last_runs;  // the same of the queries that become logits
   float *cosines, *sines;
+  row_draw* draws;  // [logit_rows]
   uint32_t* pages;  // the plan's tables; last, for they are the plan's, not the request's
 };
 
@@ -23,7 +24,10 @@ struct device_buffers {
   float* scales;
   int16_t* sums;
   float* logits;
-  float* scores;  // of decodes
+  float* scores;          // of decodes
+  float* draw_weights;    // of draws that are made at once
+  uint32_t* draw_places;  // the same
+  uint32_t* drawn;        // [logit_rows]
 };
 
 /// How much room a shard's steps take.
@@ -31,6 +35,7 @@ struct device_room {
   size_t tokens, logit_rows;
   size_t hidden, q, kv, ffn, wide, pairs;  // of this rank's part
   size_t vocab;                            // columns of the logits; 0: they are another rank's
+  size_t draws;                            // that are made at once
   size_t shared_floats;  // that ranks pass each other at once; the same on every rank
   size_t table_pages;    // of one sequence at most
   uint32_t tiles;        // that the longest context has

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "parallel/decode_graphs.hpp"
+#include "parallel/device_answers.hpp"
 #include "parallel/plan_check.hpp"
 #include "runtime/base/wipe.hpp"
 
@@ -30,6 +31,7 @@ struct device_shard::parts {
   void tell_angles(const plan_entry& e);
   void send(uint32_t rows, uint32_t runs, uint32_t tables);
   void compute(const step_plan& plan, const step_data& data);
+  void draw(const step_plan& plan);
   result<void> answer(const step_plan& plan, const step_data& data);
   result<void> wait(const char* what);
   bool asked();
@@ -48,7 +50,8 @@ struct device_shard::parts {
   const device_room room;
   const std::vector<double> frequencies;
   const double magnitude;
-  const device_memory pages, activations, inputs, pinned_inputs, pinned_logits;
+  const device_memory pages, activations, inputs, pinned_inputs;
+  device_answers answers;
 
   const std::span<std::byte> shared;  // the world's
 
@@ -98,7 +101,7 @@ device_shard::parts::parts(accelerator& device, const cuda_row& kernels,
       activations(on, memory_kind::device, room.buffers_bytes()),
       inputs(on, memory_kind::device, room.inputs_bytes()),
       pinned_inputs(on, memory_kind::pinned, room.inputs_bytes()),
-      pinned_logits(on, memory_kind::pinned, room.logit_rows * room.vocab * sizeof(float)),
+      answers(on, room),
       shared(memory),
       graphs(on),
       touched(config.pages) {
@@ -107,7 +110,7 @@ device_shard::parts::parts(accelerator& device, const cuda_row& kernels,
 
 bool device_shard::parts::has_memory() const {
   return pages.data() && activations.data() && inputs.data() && pinned_inputs.data() &&
-         (pinned_logits.data() || room.vocab == 0);
+         answers.has_memory();
 }
 
 /// Wipes all of it: what an earlier process left there is not ours to compute with.
@@ -116,7 +119,6 @@ void device_shard::parts::use_memory() {
   here = room.inputs_at(pinned_inputs.data());
   buffers = room.buffers_at(activations.data());
   std::memset(pinned_inputs.data(), 0, pinned_inputs.size());
-  wipe(pinned_logits.data(), pinned_logits.size());
   stage = std::make_unique<device_stage>(
       device_setting{.on = on,
                      .row = row,
@@ -169,6 +171,10 @@ result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const 
         world->world().rank() == part.stage * part.tensor_size + part.tensor_rank);
   check(config.page_tokens > 0 && config.pages > 0 && config.step_tokens > 0);
   check(config.step_tokens < 65536);  // rows are blocks along a grid's y
+  const uint32_t vocab = weights->get().shape.vocab;
+  if (vocab > draw_vocab_max)
+    return fail("shard: a vocabulary of {} tokens; a device draws from {} at most", vocab,
+                draw_vocab_max);
   auto shared =
       take_shared(world, device_room::of(weights->get(), config, row.arithmetic, 0).shared_floats);
   if (!shared) return shared.why();
@@ -252,6 +258,7 @@ step_form device_shard::parts::tell(const step_plan& plan, const step_data& data
   step_form form{.tokens = plan.tokens, .logit_rows = plan.logit_rows};
   if (config.part.first()) std::copy_n(data.token_ids, plan.tokens, here.ids);
   std::ranges::copy(plan.pages, here.pages);
+  if (room.vocab != 0) std::ranges::copy(plan.draws, here.draws);
   tell_runs(plan, false, form.runs);
   tell_runs(plan, true, form.last);
   kept.clear();
@@ -310,15 +317,31 @@ void device_shard::parts::compute(const step_plan& plan, const step_data& data) 
   uint32_t rows = std::max(places, form.tokens);
   send(rows, std::max(places, form.runs.all()), uint32_t(plan.pages.size()));
   note(places != 0 ? graphs.queue(places, form.runs.tiles) : stage->queue(form));
+  if (room.vocab != 0) draw(plan);
+}
+
+/// Behind a graph as behind anything else: graphs have none of it.
+void device_shard::parts::draw(const step_plan& plan) {
+  size_t all = plan.draws.size();
+  if (all != 0) note(on.copy(there.draws, here.draws, all * sizeof(row_draw)));
+  for (size_t done = 0; done < all; done += room.draws)
+    note(row.draw({.logits = buffers.logits,
+                   .stride = room.vocab,
+                   .vocab = uint32_t(room.vocab),
+                   .draws = there.draws + done,
+                   .count = uint32_t(std::min(room.draws, all - done)),
+                   .weights = buffers.draw_weights,
+                   .places = buffers.draw_places,
+                   .ids = buffers.drawn + done},
+                  on.stream()));
 }
 
 /// The step's only wait. Nothing of the step stays in pinned memory.
 result<void> device_shard::parts::answer(const step_plan& plan, const step_data& data) {
-  size_t bytes = plan.logit_rows * room.vocab * sizeof(float);
-  if (bytes != 0) note(on.copy(pinned_logits.data(), buffers.logits, bytes));
+  note(answers.bring(plan, buffers));
   auto done = wait("a step");
-  if (bytes != 0 && done) std::memcpy(data.logits, pinned_logits.data(), bytes);
-  wipe(pinned_logits.data(), bytes);
+  if (done) answers.give(plan, data);
+  answers.wipe(plan);
   if (plan.tokens == 0) return done;
   size_t told = size_t(reinterpret_cast<std::byte*>(here.pages) - pinned_inputs.data());
   wipe(pinned_inputs.data(), told + plan.pages.size() * sizeof(uint32_t));
@@ -354,7 +377,7 @@ bool device_shard::parts::leave_nothing() {
   if (ended) return done;
   // What was still queued when a step failed may have come since.
   wipe(pinned_inputs.data(), pinned_inputs.size());
-  wipe(pinned_logits.data(), pinned_logits.size());
+  answers.wipe_all();
   return done;
 }
 

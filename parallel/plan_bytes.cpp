@@ -8,20 +8,21 @@
 namespace lethe {
 namespace {
 
-/// In front of entries, page tables, copies, wipes and ids, each back to back.
+/// In front of entries, draws, page tables, copies, wipes and ids, each back to back.
 struct head {
   uint64_t bytes;  // of all
   uint64_t id;
   uint32_t version, tokens, logit_rows, wipe_scratch;
-  uint32_t entries, pages, copies, wipes;
+  uint32_t entries, draws, pages, copies, wipes, spare;
 };
-constexpr uint32_t step_version = 1, end_version = 0x656e64;
+constexpr uint32_t step_version = 2, end_version = 0x656e64;
 
-static_assert(sizeof(plan_entry) == 32 && sizeof(page_copy) == 12 && sizeof(head) == 48);
+static_assert(sizeof(plan_entry) == 32 && sizeof(row_draw) == 32 && sizeof(page_copy) == 12 &&
+              sizeof(head) == 56);
 
 uint64_t bytes_of(const head& h) {
   return sizeof(head) + uint64_t{h.entries} * sizeof(plan_entry) +
-         uint64_t{h.copies} * sizeof(page_copy) +
+         uint64_t{h.draws} * sizeof(row_draw) + uint64_t{h.copies} * sizeof(page_copy) +
          (uint64_t{h.pages} + h.wipes + h.tokens) * sizeof(uint32_t);
 }
 
@@ -53,6 +54,7 @@ result<void> plan_bytes::write(const step_plan& plan, const uint32_t* ids) {
          .logit_rows = plan.logit_rows,
          .wipe_scratch = plan.wipe_scratch,
          .entries = uint32_t(plan.entries.size()),
+         .draws = uint32_t(plan.draws.size()),
          .pages = uint32_t(plan.pages.size()),
          .copies = uint32_t(plan.copies.size()),
          .wipes = uint32_t(plan.wipes.size())};
@@ -62,6 +64,7 @@ result<void> plan_bytes::write(const step_plan& plan, const uint32_t* ids) {
                 plan.id, h.bytes, bytes_max);
   std::byte* at = put(memory_.data(), &h, 1);
   at = put(at, plan.entries.data(), plan.entries.size());
+  at = put(at, plan.draws.data(), plan.draws.size());
   at = put(at, plan.pages.data(), plan.pages.size());
   at = put(at, plan.copies.data(), plan.copies.size());
   at = put(at, plan.wipes.data(), plan.wipes.size());
@@ -93,6 +96,7 @@ result<bool> plan_bytes::read(step_plan& plan, const uint32_t*& ids) {
   plan.logit_rows = h.logit_rows;
   plan.wipe_scratch = h.wipe_scratch != 0;
   const std::byte* at = take(memory_.data() + sizeof h, plan.entries, h.entries);
+  at = take(at, plan.draws, h.draws);
   at = take(at, plan.pages, h.pages);
   at = take(at, plan.copies, h.copies);
   at = take(at, plan.wipes, h.wipes);

@@ -43,6 +43,27 @@ result<void> check_pages(const step_plan& plan, const shard_config& config) {
   return {};
 }
 
+bool is_within(float x, float low, float high) { return x >= low && x <= high; }
+
+/// As check_sampling has it; NaN is within nothing.
+bool can_be_drawn(const row_draw& d) {
+  return is_within(d.temperature, 0, 100) && is_within(d.typical_p, 0, 1) && d.typical_p > 0 &&
+         is_within(d.top_p, 0, 1) && d.top_p > 0 && is_within(d.min_p, 0, 1) && d.u >= 0 && d.u < 1;
+}
+
+result<void> check_draws(const step_plan& plan) {
+  uint64_t next = 0;
+  for (const row_draw& d : plan.draws) {
+    if (d.row < next || d.row >= plan.logit_rows)
+      return fail("step {}: a draw from row {} of {}, after row {}", plan.id, d.row,
+                  plan.logit_rows, int64_t(next) - 1);
+    if (!can_be_drawn(d))
+      return fail("step {}: row {} is to be drawn by numbers out of range", plan.id, d.row);
+    next = uint64_t{d.row} + 1;
+  }
+  return {};
+}
+
 }  // namespace
 
 result<void> check_plan(const step_plan& plan, const step_data& data, const shard_config& config,
@@ -52,6 +73,7 @@ result<void> check_plan(const step_plan& plan, const step_data& data, const shar
                 plan.tokens, plan.logit_rows, config.step_tokens, config.logit_rows);
   if (auto fits = check_entries(plan, config); !fits) return fits;
   if (auto fits = check_pages(plan, config); !fits) return fits;
+  if (auto fits = check_draws(plan); !fits) return fits;
   const shard_part& part = config.part;
   if (part.first() && plan.tokens != 0) {
     if (data.token_ids == nullptr) return fail("step {}: no token ids", plan.id);
@@ -61,6 +83,8 @@ result<void> check_plan(const step_plan& plan, const step_data& data, const shar
   }
   if (part.last() && part.tensor_rank == 0 && plan.logit_rows != 0 && data.logits == nullptr)
     return fail("step {}: no room for logits", plan.id);
+  if (part.last() && part.tensor_rank == 0 && !plan.draws.empty() && data.drawn == nullptr)
+    return fail("step {}: no room for what is drawn", plan.id);
   return {};
 }
 

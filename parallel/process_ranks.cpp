@@ -160,8 +160,7 @@ result<void> process_ranks::parts::collect(const step& s) {
   uint32_t carrier = logits_from(config.ranks);
   if (carrier == 0)
     return ends_unseen(*s.plan) ? hear_done(*groups.results, config.ranks) : result<void>();
-  std::span<float> logits(s.data.logits, size_t{s.plan->logit_rows} * vocab);
-  return groups.results->recv(std::as_writable_bytes(logits), carrier);
+  return hear_answer(*groups.results, *s.plan, s.data, vocab, carrier);
 }
 
 result<void> process_ranks::wait_oldest() {
@@ -179,6 +178,8 @@ result<void> process_ranks::wait_oldest() {
   p.why.set(fail("ranks: aborted"));
   return p.why.get();
 }
+
+bool process_ranks::draws() const { return parts_->own->draws(); }
 
 uint32_t process_ranks::idle() const { return parts_->own->idle(); }
 

@@ -54,6 +54,8 @@ class process_ranks final : public step_ranks {
   void submit(const step_plan& plan, const step_data& data) override;
   /// After an error all ranks have stopped, or will as soon as they notice.
   result<void> wait_oldest() override;
+  /// As its own rank does.
+  bool draws() const override;
   /// Those of its own rank.
   uint32_t idle() const override;
   void run_idle(const work& f) override;

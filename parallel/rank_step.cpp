@@ -1,6 +1,7 @@
 #include "parallel/rank_step.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/base/wipe.hpp"
 
@@ -35,15 +36,15 @@ class follower {
 
  private:
   result<void> forget();
-  result<void> report(std::span<const float> rows);
-  std::span<float> logits(uint32_t rows);
+  result<void> report(const step_data& data);
+  step_data room_for(const uint32_t* ids, uint32_t rows);
 
   rank_groups groups_;
   const grid_config config_;
   const uint32_t vocab_;
   const bool carries_;
   plan_bytes bytes_;
-  region logits_[2];  // one is on its way while the other is filled
+  region answers_[2];  // logits and ids; one is on its way while the other is filled
   size_t touched_ = 0;
   uint32_t turn_ = 0;
   step_plan plan_;
@@ -52,11 +53,11 @@ class follower {
 
 result<void> follower::start(const model_weights& weights, bool spin, const rank_maker& make) {
   if (auto same = agree(weights, config_, *groups_.plans); !same) return same;
-  size_t bytes = carries_ ? size_t{config_.logit_rows} * vocab_ * sizeof(float) : 0;
-  for (region& l : logits_) {
-    auto memory = region::map(bytes, "logits");
+  size_t row_bytes = vocab_ * sizeof(float) + sizeof(uint32_t);
+  for (region& a : answers_) {
+    auto memory = region::map(carries_ ? config_.logit_rows * row_bytes : 0, "logits");
     if (!memory) return memory.why();
-    l = *std::move(memory);
+    a = *std::move(memory);
   }
   auto own = make_rank(weights, config_, groups_, spin, make);
   if (!own) return own.why();
@@ -65,27 +66,31 @@ result<void> follower::start(const model_weights& weights, bool spin, const rank
 }
 
 follower::~follower() {
-  for (region& l : logits_)
-    if (l.size() != 0) wipe(l.data(), touched_);
+  for (region& a : answers_)
+    if (a.size() != 0) wipe(a.data(), touched_);
   bytes_.wipe();
 }
 
 /// What earlier steps left, once the leader has it.
 result<void> follower::forget() {
   if (auto taken = groups_.results->flush(); !taken) return taken;
-  for (region& l : logits_)
-    if (l.size() != 0) wipe(l.data(), touched_);
+  for (region& a : answers_)
+    if (a.size() != 0) wipe(a.data(), touched_);
   touched_ = 0;
   groups_.wipe();
   return {};
 }
 
-std::span<float> follower::logits(uint32_t rows) {
-  if (!carries_) return {};
+/// Ids of so many rows, then the logits.
+step_data follower::room_for(const uint32_t* ids, uint32_t rows) {
+  if (!carries_) return {.token_ids = ids};
   turn_ ^= 1;
-  size_t floats = size_t{rows} * vocab_;
-  touched_ = std::max(touched_, floats * sizeof(float));
-  return {reinterpret_cast<float*>(logits_[turn_].data()), floats};
+  size_t id_bytes = config_.logit_rows * sizeof(uint32_t);
+  touched_ = std::max(touched_, id_bytes + size_t{rows} * vocab_ * sizeof(float));
+  std::byte* at = answers_[turn_].data();
+  return {.token_ids = ids,
+          .logits = reinterpret_cast<float*>(at + id_bytes),
+          .drawn = reinterpret_cast<uint32_t*>(at)};
 }
 
 result<bool> follower::step() {
@@ -96,21 +101,21 @@ result<bool> follower::step() {
   if (plan_.wipe_scratch)
     if (auto forgot = forget(); !forgot) return forgot.why();
   // More rows than that are refused before they are touched.
-  std::span<float> rows = logits(std::min(plan_.logit_rows, config_.logit_rows));
-  auto done = own_->execute(plan_, {.token_ids = ids, .logits = rows.data()});
+  step_data data = room_for(ids, std::min(plan_.logit_rows, config_.logit_rows));
+  auto done = own_->execute(plan_, data);
   bytes_.wipe();
-  if (done) done = report(rows);
+  if (done) done = report(data);
   if (!done) return done.why();
   return true;
 }
 
-result<void> follower::report(std::span<const float> rows) {
+result<void> follower::report(const step_data& data) {
   communicator& results = *groups_.results;
   if (ends_unseen(plan_)) {
     if (auto heard = hear_done(results, config_.ranks); !heard) return heard;
     if (!carries_) return tell_done(results, config_.ranks);
   }
-  return carries_ ? results.send(std::as_bytes(rows), 0) : result<void>();
+  return carries_ ? tell_answer(results, plan_, data, vocab_) : result<void>();
 }
 
 result<void> follower::serve() {
@@ -173,6 +178,55 @@ result<void> hear_done(communicator& results, const cut& c) {
 result<void> tell_done(communicator& results, const cut& c) {
   uint32_t rank = results.rank(), carrier = logits_from(c);
   return results.send({}, rank < carrier ? rank + c.tensor : carrier);
+}
+
+namespace {
+
+/// Rows that are told lie at their own places, or moved together: from either to the other.
+size_t move_rows(const step_plan& plan, float* logits, uint32_t vocab, bool together) {
+  struct stretch {
+    size_t own, moved, count;
+  };
+  std::vector<stretch> all;
+  size_t rows = 0;
+  for_rows_told(plan, [&](uint32_t first, uint32_t count) {
+    all.push_back({first, rows, count});
+    rows += count;
+  });
+  auto move = [logits, vocab](size_t to, size_t from, size_t count) {
+    std::memmove(logits + to * vocab, logits + from * vocab, count * vocab * sizeof(float));
+  };
+  if (together)
+    for (const stretch& s : all) move(s.moved, s.own, s.count);
+  else
+    for (size_t i = all.size(); i-- > 0;) move(all[i].own, all[i].moved, all[i].count);
+  return rows;
+}
+
+}  // namespace
+
+/// At least one message, also of a step without any rows.
+result<void> tell_answer(communicator& results, const step_plan& plan, const step_data& data,
+                         uint32_t vocab) {
+  std::span<const uint32_t> ids(data.drawn, plan.draws.size());
+  if (!ids.empty())
+    if (auto said = results.send(std::as_bytes(ids), 0); !said) return said;
+  size_t rows = move_rows(plan, data.logits, vocab, true);
+  if (rows == 0 && !ids.empty()) return {};
+  return results.send(std::as_bytes(std::span<const float>(data.logits, rows * vocab)), 0);
+}
+
+result<void> hear_answer(communicator& results, const step_plan& plan, const step_data& data,
+                         uint32_t vocab, uint32_t from) {
+  std::span<uint32_t> ids(data.drawn, plan.draws.size());
+  if (!ids.empty())
+    if (auto heard = results.recv(std::as_writable_bytes(ids), from); !heard) return heard;
+  size_t rows = plan.logit_rows - plan.draws.size();
+  if (rows == 0 && !ids.empty()) return {};
+  std::span<float> logits(data.logits, rows * vocab);
+  if (auto heard = results.recv(std::as_writable_bytes(logits), from); !heard) return heard;
+  move_rows(plan, data.logits, vocab, false);
+  return {};
 }
 
 void rank_groups::abort() {

@@ -20,6 +20,13 @@ result<void> share(communicator& plans, plan_bytes& plan);
 /// The rank that holds the logits: the last stage's first.
 constexpr uint32_t logits_from(const cut& ranks) { return (ranks.pipeline - 1) * ranks.tensor; }
 
+/// What a step gave, from that rank to the leader: ids that were drawn, rows of logits that were
+/// not. On the way these lie back to back, at the front of data.logits; nothing else there counts.
+result<void> tell_answer(communicator& results, const step_plan& plan, const step_data& data,
+                         uint32_t vocab);
+result<void> hear_answer(communicator& results, const step_plan& plan, const step_data& data,
+                         uint32_t vocab, uint32_t from);
+
 /// Whether ranks must say that they are done with a step. Where there are logits nobody need say
 /// so: every rank's last act of the step is to send what another one's logits are made of.
 inline bool ends_unseen(const step_plan& plan) { return plan.logit_rows == 0; }

@@ -76,6 +76,7 @@ shard::~shard() = default;
 result<void> shard::execute(const step_plan& plan, const step_data& data) {
   parts& p = *parts_;
   if (auto fits = check_plan(plan, data, p.config, p.vocab); !fits) return fits;
+  if (!plan.draws.empty()) return fail("step {}: ranks on cores draw no tokens", plan.id);
   if (auto cleaned = p.clean(plan); !cleaned) return cleaned;
   if (plan.tokens == 0) return {};
   p.activations.touch(plan);

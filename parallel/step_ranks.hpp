@@ -15,6 +15,8 @@ class step_ranks : public idle_threads {
   /// Waits for the oldest step in flight. An error is final: no step in flight is read or written
   /// any more.
   virtual result<void> wait_oldest() = 0;
+  /// Whether plans may have draws: who does not draw brings all logits.
+  virtual bool draws() const { return false; }
   /// Why they can't execute any more, where that shows between steps. From any thread.
   virtual result<void> health() const { return {}; }
 };

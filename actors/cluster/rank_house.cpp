@@ -31,6 +31,7 @@ class housed_ranks final : public step_ranks {
     leader_->submit(plan, data);
   }
   result<void> wait_oldest() override { return leader_->wait_oldest(); }
+  bool draws() const override { return leader_->draws(); }
   uint32_t idle() const override { return leader_->idle(); }
   void run_idle(const work& f) override { leader_->run_idle(f); }
   result<void> health() const override { return door_->health(); }

@@ -7,13 +7,14 @@
 #include "bench/gpu/cublaslt.hpp"
 #include "bench/gpu/matrix_peak.cuh"
 #include "kernels/cuda/cuda_row.hpp"
+#include "runtime/batch/drawing.hpp"
 #include "tests/unit/kernels_attend_paged.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
 #include "tests/unit/kernels_matmul_input.hpp"
 
-// Products and decode attention beside the device's own copy, in both arithmetics; products of many
-// rows beside what its tensor cores multiply out of registers, of bf16 beside cuBLASLt's. Each is
-// checked before it is timed.
+// Products, decode attention and draws beside the device's own copy, the first two in both
+// arithmetics; products of many rows beside what its tensor cores multiply out of registers, of
+// bf16 beside cuBLASLt's. Each is checked before it is timed.
 
 namespace lethe {
 
@@ -218,6 +219,56 @@ void bench_decode(const bench& b, const cuda_row& row, kv_type type, uint32_t re
   say(b, what, double(d.pool.size()), time_of(b, run));
 }
 
+/// Of rows as large as a vocabulary of today, each with numbers of its own.
+struct draws {
+  static constexpr uint32_t vocab = 128256;
+  std::vector<float> logits;
+  std::vector<row_draw> how;
+
+  draws(uint32_t rows, row_draw each) : logits(normal_floats(size_t{rows} * vocab, 7, 3.0f)) {
+    for (uint32_t r = 0; r < rows; r++) {
+      how.push_back(each);
+      how.back().row = r;
+      how.back().u = (r + 0.5) / rows;
+    }
+  }
+  void check(const std::vector<uint32_t>& got) const {
+    sampler_scratch room(vocab, std::pmr::get_default_resource());
+    for (const row_draw& h : how) {
+      std::span<const float> row(&logits[size_t{h.row} * vocab], vocab);
+      require(got[h.row] == draw(reference.draw, row, h, room), "a draw differs from the host's");
+    }
+  }
+};
+
+/// Beside one reading of the logits.
+void bench_draw(const bench& b, const char* name, uint32_t rows, row_draw each) {
+  draws d(rows, each);
+  room<float> logits(d.logits), weights(rows * draw_whole(draws::vocab));
+  room<uint32_t> places(2 * rows * draw_whole(draws::vocab)), ids(rows);
+  room<row_draw> how(d.how);
+  auto run = [&](int) {
+    return cuda.draw({logits.data(), draws::vocab, draws::vocab, how.data(), rows, weights.data(),
+                      places.data(), ids.data()},
+                     b.stream);
+  };
+  must(run(0), "a draw");
+  d.check(ids.read());
+  std::string what =
+      std::string("\"bench\":\"draw\",\"how\":\"") + name + "\",\"rows\":" + std::to_string(rows);
+  say(b, what, 4.0 * double(d.logits.size()), time_of(b, run));
+}
+
+void bench_draws(const bench& b) {
+  for (uint32_t rows : {1u, 64u}) {
+    bench_draw(b, "greedy", rows, {.temperature = 0});
+    bench_draw(b, "plain", rows, {});
+    bench_draw(b, "top_k 40", rows, {.top_k = 40});
+    bench_draw(b, "top_p 0.9", rows, {.top_p = 0.9f});
+    bench_draw(b, "typical_p 0.9, min_p 0.01", rows, {.typical_p = 0.9f, .min_p = 0.01f});
+  }
+}
+
 int run_all(const char* commit) {
   cudaDeviceProp device;
   must(cudaGetDeviceProperties(&device, 0), "the device's properties");
@@ -249,6 +300,7 @@ int run_all(const char* commit) {
       }
     }
   }
+  bench_draws(b);
   return 0;
 }
 

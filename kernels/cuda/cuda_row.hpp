@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cpu_row.hpp"
+#include "kernels/draw_policy.hpp"
 
 struct CUstream_st;
 
@@ -97,6 +98,22 @@ constexpr size_t decode_scratch_floats(arithmetic how, uint32_t runs, uint32_t h
   return runs * heads * each;
 }
 
+/// Draws from rows of logits that begin `stride` apart, and their scratch, which holds what derives
+/// from the logits. Nothing is known of it before.
+struct device_draws {
+  const float* logits;
+  size_t stride;
+  uint32_t vocab;  // draw_vocab_max at most
+  const row_draw* draws;
+  uint32_t count;
+  float* weights;    // [count][draw_whole(vocab)]
+  uint32_t* places;  // [count][2][draw_whole(vocab)]
+  uint32_t* ids;     // [count]
+};
+constexpr size_t draw_whole(size_t vocab) { return draw_blocks(vocab) * draw_block; }
+/// Each block of them takes eight bytes of what a launch may share.
+inline constexpr uint32_t draw_vocab_max = 6000 * draw_block;
+
 /// cpu_row's kernels on a device, with its bits if they are exact: pointers are the device's but
 /// for the structs themselves, the call returns when the work is queued on the stream. No kernel
 /// allocates or synchronises, so a step of them can be captured as a graph. Parameters mean what
@@ -134,10 +151,8 @@ struct cuda_row {
                            device_stream stream);
   /// The parts' rows as whole ones, back to back.
   device_error (*join_columns)(const column_parts& from, float* y, device_stream stream);
-  /// The sampler's greedy choice in each row: the first of the largest, NaN as -inf. `allowed` has
-  /// a bit for each id, the same for all rows, one at least; null: all are.
-  device_error (*largest)(const float* logits, size_t stride, uint32_t rows, uint32_t vocab,
-                          const uint64_t* allowed, uint32_t* ids, device_stream stream);
+  /// ids[i] is what the host would draw (runtime/batch/drawing.hpp).
+  device_error (*draw)(const device_draws& d, device_stream stream);
   /// Zeros; start and size are multiples of 16.
   device_error (*wipe)(std::byte* begin, size_t bytes, device_stream stream);
 };

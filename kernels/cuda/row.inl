@@ -3,8 +3,8 @@
 #include "kernels/cuda/attend_decode.inl"
 #include "kernels/cuda/attend_prefill.inl"
 #include "kernels/cuda/cuda_row.hpp"
+#include "kernels/cuda/draw.inl"
 #include "kernels/cuda/elementwise.inl"
-#include "kernels/cuda/largest.inl"
 #include "kernels/cuda/matmul_float.inl"
 #include "kernels/cuda/matmul_int8_tile.inl"
 #include "kernels/cuda/quantize.inl"
@@ -160,10 +160,8 @@ struct launchers {
   static device_error whole_rows(const column_parts& from, float* y, device_stream stream) {
     return Device::launch(join_columns{from, y}, stream);
   }
-  static device_error first_largest(const float* logits, size_t stride, uint32_t rows,
-                                    uint32_t vocab, const uint64_t* allowed, uint32_t* ids,
-                                    device_stream stream) {
-    return Device::launch(largest{logits, stride, rows, vocab, allowed, ids}, stream);
+  static device_error draw(const device_draws& d, device_stream stream) {
+    return Device::launch(draw_rows{d}, stream);
   }
   static device_error zero(std::byte* begin, size_t bytes, device_stream stream) {
     return Device::launch(wipe{reinterpret_cast<four_words*>(begin), bytes / sizeof(four_words)},
@@ -188,7 +186,7 @@ constexpr cuda_row row_on(const char* name) {
           .add_bias = on::add_bias,
           .add_tree = on::sum_tree,
           .join_columns = on::whole_rows,
-          .largest = on::first_largest,
+          .draw = on::draw,
           .wipe = on::zero};
 }
 

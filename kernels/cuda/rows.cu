@@ -1,5 +1,4 @@
 #include "kernels/cuda/elementwise.inl"
-#include "kernels/cuda/largest.inl"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/quantize.inl"
 #include "kernels/cuda/ranks.inl"
@@ -15,7 +14,6 @@ template device_error gpu::launch(const silu_multiply&, device_stream);
 template device_error gpu::launch(const add_to_rows&, device_stream);
 template device_error gpu::launch(const add_tree&, device_stream);
 template device_error gpu::launch(const join_columns&, device_stream);
-template device_error gpu::launch(const largest&, device_stream);
 template device_error gpu::launch(const wipe&, device_stream);
 template device_error gpu::launch(const rows_to_float<dtype::f32>&, device_stream);
 template device_error gpu::launch(const rows_to_float<dtype::f16>&, device_stream);

@@ -99,6 +99,14 @@ LETHE_BODY uint32_t bf16_pair(float low, float high) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
+LETHE_BODY uint32_t low_word(double x) { return uint32_t(__double2loint(x)); }
+LETHE_BODY uint32_t high_word(double x) { return uint32_t(__double2hiint(x)); }
+LETHE_BODY double from_words(uint32_t low, uint32_t high) {
+  return __hiloint2double(int(high), int(low));
+}
+LETHE_BODY uint32_t popcount(uint32_t bits) { return uint32_t(__popc(bits)); }
+/// Of bits that are not 0.
+LETHE_BODY uint32_t lowest_bit(uint32_t bits) { return uint32_t(__ffs(int(bits)) - 1); }
 /// To nearest, ties to even, of what fits.
 LETHE_BODY int32_t nearest(float x) { return __float2int_rn(x); }
 /// v, of which the compiler forgets what it is: what follows from it is not worked out before a
@@ -134,6 +142,13 @@ inline uint32_t bf16_pair(float low, float high) {
   };
   return half(low) | half(high) << 16;
 }
+inline uint32_t low_word(double x) { return uint32_t(__builtin_bit_cast(uint64_t, x)); }
+inline uint32_t high_word(double x) { return uint32_t(__builtin_bit_cast(uint64_t, x) >> 32); }
+inline double from_words(uint32_t low, uint32_t high) {
+  return __builtin_bit_cast(double, uint64_t{high} << 32 | low);
+}
+inline uint32_t popcount(uint32_t bits) { return uint32_t(__builtin_popcount(bits)); }
+inline uint32_t lowest_bit(uint32_t bits) { return uint32_t(__builtin_ctz(bits)); }
 /// What does not fit is as CUDA has it, not as x86.
 inline int32_t nearest(float x) {
   if (x != x) return 0;

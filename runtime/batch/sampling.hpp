@@ -43,4 +43,10 @@ constexpr bool needs_counts(const sampling& how) {
   return how.repetition_penalty != 1 || how.presence_penalty != 0 || how.frequency_penalty != 0;
 }
 
+/// Whether a draw takes numbers alone (`row_draw`): neither counts nor biases, and nothing is told
+/// of probabilities.
+constexpr bool takes_numbers_alone(const sampling& how) {
+  return !needs_counts(how) && how.bias.empty() && !how.want_logprob && how.logprobs == 0;
+}
+
 }  // namespace lethe

@@ -17,9 +17,10 @@ result<step_buffers> step_buffers::make(uint32_t depth, uint32_t step_tokens, ui
                                         uint32_t vocab, uint32_t drawers) {
   check(drawers > 0);
   size_t ids = padded(step_tokens * sizeof(uint32_t));
+  size_t drawn = padded(logit_rows * sizeof(uint32_t));
   size_t scratch = (sampler_scratch::bytes(vocab) + (size_t{64} << 10)) * drawers;
   size_t logits = padded(size_t{logit_rows} * vocab * sizeof(float));
-  size_t slots = (ids + logits) * depth;
+  size_t each = ids + drawn + logits, slots = each * depth;
   auto memory = arena::make(slots + scratch);
   if (!memory) return memory.why();
   auto* at = static_cast<std::byte*>(memory->take(slots, alignment));
@@ -29,8 +30,9 @@ result<step_buffers> step_buffers::make(uint32_t depth, uint32_t step_tokens, ui
   for (uint32_t i = 0; i < depth; ++i) {
     step_slot slot;
     slot.index = i;
-    slot.token_ids = reinterpret_cast<uint32_t*>(at + i * (ids + logits));
-    slot.logits = reinterpret_cast<float*>(at + i * (ids + logits) + ids);
+    slot.token_ids = reinterpret_cast<uint32_t*>(at + i * each);
+    slot.drawn = reinterpret_cast<uint32_t*>(at + i * each + ids);
+    slot.logits = reinterpret_cast<float*>(at + i * each + ids + drawn);
     made.slots_.push_back(std::move(slot));
   }
   made.bytes_ = {at, made.memory_.used()};
@@ -70,6 +72,7 @@ void step_buffers::wipe_all() {
 
 void step_buffers::wipe_slot(step_slot& slot) {
   wipe(slot.token_ids, size_t{slot.ids_touched} * sizeof(uint32_t));
+  wipe(slot.drawn, size_t{slot.rows_touched} * sizeof(uint32_t));
   wipe(slot.logits, size_t{slot.rows_touched} * vocab_ * sizeof(float));
   slot.ids_touched = slot.rows_touched = 0;
   slot.wipe_due = false;

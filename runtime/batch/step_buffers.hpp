@@ -10,12 +10,13 @@
 
 namespace lethe {
 
-/// One step in flight: its plan, and the token ids and logits that belong to it.
+/// One step in flight: its plan, and the ids and logits that belong to it.
 struct step_slot {
   uint32_t index = 0;
   step_plan plan;
   uint32_t* token_ids = nullptr;
   float* logits = nullptr;
+  uint32_t* drawn = nullptr;  // by the ranks
   bool busy = false;
   uint64_t submitted_ns = 0;
   bool wipe_due = false;                       // a sequence ended while it was in flight
@@ -44,7 +45,7 @@ class step_buffers {
   void wipe_all();
   uint32_t drawers() const { return uint32_t(scratch_.size()); }
   sampler_scratch& scratch(uint32_t drawer) { return scratch_[drawer]; }
-  /// All token ids, logits and scratch, for tests and the audit.
+  /// All ids, logits and scratch, for tests and the audit.
   bytes_view bytes() const { return bytes_; }
 
  private:

@@ -11,6 +11,13 @@ namespace {
 // a step to another thread and being woken by it about 50, however many there are to tell.
 constexpr size_t told_beside = 4;
 
+/// What the ranks drew from a row; null if they left that.
+const uint32_t* drawn_at(const step_slot& slot, uint32_t row) {
+  const auto& all = slot.plan.draws;
+  auto at = std::ranges::lower_bound(all, row, {}, &row_draw::row);
+  return at != all.end() && at->row == row ? slot.drawn + (at - all.begin()) : nullptr;
+}
+
 }  // namespace
 
 uint64_t steady_ns() {
@@ -111,11 +118,30 @@ bool step_loop::launch() {
     for (uint32_t i = 0; i < e.tokens; ++i)
       slot.token_ids[e.first_token + i] = r.token_at(s.choice, e.position + i);
   }
+  if (ranks_->draws()) leave_draws(slot.plan);
   ranks_->submit(slot.plan, {.token_ids = slot.token_ids,
                              .logits = slot.logits,
+                             .drawn = slot.drawn,
                              .caller_waits = !works_beside(slot.plan)});
   flights_.push_back(slot.index);
   return true;
+}
+
+/// The ranks draw where it takes numbers alone, and once: the choices of a request share the last
+/// row of its prompt.
+void step_loop::leave_draws(step_plan& plan) const {
+  for (const plan_entry& e : plan.entries) {
+    const sequence& s = sequence_of(planner_, e);
+    const request& r = *requests_.at(s.request);
+    size_t end = size_t{e.position} + e.tokens, prompt = r.prompt().size();
+    bool once = r.choices_ == 1 ? end >= prompt : end > prompt;
+    bool plain = takes_numbers_alone(r.body_->how) && !r.body_->form && !is_early(r, s.choice);
+    if (!once || !plain) continue;
+    uint32_t made = r.body_->choices[s.choice].published.load(std::memory_order_relaxed);
+    row_draw how = numbers_of(r.body_->how, s.choice, made);
+    how.row = e.first_logit_row + e.logit_rows - 1;
+    plan.draws.push_back(how);
+  }
 }
 
 /// While the ranks compute this step.
@@ -165,9 +191,11 @@ void step_loop::settle() {
   for (const auto& r : complete(planner_, slot.plan)) {
     request& of = *requests_.at(r.request);
     for (uint32_t i = 0; i < r.logit_rows; ++i) {
-      std::span<float> row(slot.logits + size_t{r.first_logit_row + i} * vocab_, vocab_);
+      uint32_t index = r.first_logit_row + i;
+      std::span<float> row(slot.logits + size_t{index} * vocab_, vocab_);
       if (r.choice == 0) take_prompt_row(of, r.position + i, row);
-      if (i + 1 == r.logit_rows && r.sample) ask_for_token(of, r.choice, row);
+      if (i + 1 == r.logit_rows && r.sample)
+        ask_for_token(of, r.choice, row, drawn_at(slot, index));
     }
   }
   draw_all();
@@ -196,14 +224,20 @@ void step_loop::mark_token(request& of, choice_state& c, uint64_t at_ns) {
   t.last_ns = c.last_ns = at_ns;
 }
 
-void step_loop::ask_for_token(request& of, uint32_t choice, std::span<const float> row) {
+void step_loop::ask_for_token(request& of, uint32_t choice, std::span<const float> row,
+                              const uint32_t* came) {
   auto& b = *of.body_;
   const uint64_t* allowed = b.form                 ? mask_of(of, choice)
                             : is_early(of, choice) ? b.before_min.data()
                                                    : nullptr;
   if (b.form && !allowed)
     return end(of, choice, b.form->may_end(choice) ? finish_reason::stop : finish_reason::stuck);
-  draws_.push_back({.of = &of, .choice = choice, .row = row, .allowed = allowed});
+  draws_.push_back({.of = &of,
+                    .choice = choice,
+                    .row = row,
+                    .allowed = allowed,
+                    .came = came != nullptr,
+                    .drawn = {.id = came ? *came : 0}});
 }
 
 /// Each on its own: which thread draws which, and when, makes no difference.
@@ -214,13 +248,15 @@ void step_loop::draw_all() {
     for (size_t i; (i = next.fetch_add(1)) < draws_.size();)
       draw_one(draws_[i], buffers_.scratch(thread));
   };
-  if (draws_.size() > 1 && flights_.empty())
+  auto left = std::ranges::count(draws_, false, &draw::came);
+  if (left > 1 && flights_.empty())
     ranks_->run_idle(some);
   else
     some(0);
 }
 
 void step_loop::draw_one(draw& d, sampler_scratch& scratch) {
+  if (d.came) return;
   const sampling& how = d.of->body_->how;
   choice_state& c = d.state();
   uint32_t made = c.published.load(std::memory_order_relaxed);

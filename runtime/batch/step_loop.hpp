@@ -49,22 +49,25 @@ class step_loop {
   void read_inbox();
   void admit(const letter& l);
   bool launch();
+  void leave_draws(step_plan& plan) const;
   void settle();
   bool works_beside(const step_plan& plan) const;
   void prepare_masks();
   void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
-  /// A token that a step brought the logits of.
+  /// A token that a step brought the logits of, or that came drawn.
   struct draw {
     request* of;
     uint32_t choice;
     std::span<const float> row;
     const uint64_t* allowed;
-    sampled drawn = {};
+    bool came;
+    sampled drawn;
 
     choice_state& state() const;
     bool stops() const;
   };
-  void ask_for_token(request& of, uint32_t choice, std::span<const float> row);
+  void ask_for_token(request& of, uint32_t choice, std::span<const float> row,
+                     const uint32_t* came);
   void draw_all();
   static void draw_one(draw& d, sampler_scratch& scratch);
   void take_token(const draw& d, uint64_t at_ns);

@@ -204,53 +204,6 @@ std::string quantize(const target& t) {
   return "";
 }
 
-/// The sampler's greedy choice: the first of the largest that may be, NaN no more than -inf.
-uint32_t greedy(const std::vector<float>& logits, const uint64_t* allowed) {
-  uint32_t best = UINT32_MAX;
-  for (uint32_t id = 0; id < logits.size(); id++) {
-    if (allowed && !(allowed[id / 64] >> id % 64 & 1)) continue;
-    bool larger = best == UINT32_MAX || logits[id] > logits[best] ||
-                  (std::isnan(logits[best]) && logits[id] > -INFINITY);
-    if (larger) best = id;
-  }
-  return best;
-}
-
-std::string largest_rows(const target& t, uint32_t vocab, bool masked) {
-  constexpr uint32_t rows = 6;
-  uint32_t stride = vocab + 3;
-  std::vector<float> logits = normal_floats(rows * stride, vocab, 2.0f);
-  for (float& x : logits) x = std::round(x * 4) / 4;  // many are equal
-  std::fill_n(logits.begin() + stride, vocab, -INFINITY);
-  std::fill_n(logits.begin() + 2 * stride, vocab, NAN);
-  for (uint32_t i = 0; i < vocab; i += 3) logits[3 * stride + i] = NAN;
-  for (uint32_t i = 0; i < vocab; i++) logits[4 * stride + i] = i % 2 ? 0.0f : -0.0f;
-  logits[5 * stride + vocab - 1] = INFINITY;
-  std::vector<uint64_t> allowed((vocab + 63) / 64, 0x8421842184218420);
-  allowed.back() |= 1ull << (vocab - 1) % 64;
-  room<float> from(t, logits);
-  room<uint64_t> bits(t, allowed);
-  room<uint32_t> ids(t, std::vector<uint32_t>(rows));
-  t.row->largest(from.data(), stride, rows, vocab, masked ? bits.data() : nullptr, ids.data(),
-                 t.stream);
-  std::vector<uint32_t> got = ids.read();
-  for (uint32_t r = 0; r < rows; r++) {
-    auto row = logits.begin() + r * stride;
-    if (got[r] != greedy({row, row + vocab}, masked ? allowed.data() : nullptr))
-      return differs("choices in row " + std::to_string(r), vocab);
-  }
-  return "";
-}
-
-std::string largest(const target& t) {
-  for (uint32_t vocab : {1u, 33u, 64u, 1025u, 5003u}) {
-    for (bool masked : {false, true}) {
-      if (std::string said = largest_rows(t, vocab, masked); !said.empty()) return said;
-    }
-  }
-  return "";
-}
-
 std::string wipe(const target& t) {
   for (uint32_t size : {0u, 16u, 48u, 4096u, 4112u, 70000u}) {
     std::vector<std::byte> memory(size + 32, std::byte{7});
@@ -267,7 +220,7 @@ std::string wipe(const target& t) {
 std::vector<check> row_checks() {
   return {{"rms_norm", norm},     {"rope", turn},         {"silu_multiply", silu},
           {"add", add},           {"add_tree", add_tree}, {"join_columns", join_columns},
-          {"quantize", quantize}, {"largest", largest},   {"wipe", wipe}};
+          {"quantize", quantize}, {"wipe", wipe}};
 }
 
 }  // namespace lethe

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <ucontext.h>
-
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -31,12 +30,12 @@ class fibers {
   struct forget {
     void operator()(fiber* f) const;
   };
-  static void enter(uint32_t low, uint32_t high);
+  static void enter(void* one);
   void live(fiber& f);
 
   std::vector<std::unique_ptr<fiber, forget>> all_;
   std::function<void(uint32_t)> job_;
-  ucontext_t scheduler_;
+  void* scheduler_ = nullptr;  // its stack, while a fiber runs
   fiber* current_ = nullptr;
   const void* scheduler_stack_ = nullptr;
   size_t scheduler_bytes_ = 0;

@@ -53,6 +53,9 @@ struct check {
 std::vector<check> row_checks();
 std::vector<check> matmul_checks();
 std::vector<check> attention_checks();
+std::vector<check> draw_checks();
+
+std::vector<check> draw_checks();
 
 std::vector<check> tensor_matmul_checks();
 std::vector<check> tensor_attention_checks();
@@ -63,7 +66,7 @@ inline std::vector<check> joined(std::vector<check> all, const std::vector<check
 }
 /// Of the exact table.
 inline std::vector<check> all_checks() {
-  return joined(joined(row_checks(), matmul_checks()), attention_checks());
+  return joined(joined(row_checks(), matmul_checks()), joined(attention_checks(), draw_checks()));
 }
 /// Of the table of arithmetic by tensor cores, what it does otherwise.
 inline std::vector<check> tensor_checks() {

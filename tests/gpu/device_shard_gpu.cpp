@@ -39,8 +39,8 @@ bool same_in_any_company(accelerator& gpu, kv_type kv) {
                               random_prompt(18, 53, 3)};
   auto by = [&](manner how, uint32_t decodes, bool graphs) {
     how.kv = kv;
-    auto shard = device_shard::make(gpu, cuda_tensor, m.weights,
-                                    {shard_config_for(m.weights, prompts, how), graphs});
+    auto shard =
+        shard_on(gpu, cuda_tensor, m.weights, {shard_config_for(m.weights, prompts, how), graphs});
     if (!shard) throw std::runtime_error(shard.why().text);
     return run_on_device(**shard, 53, plan_mixed(prompts, how, decodes), prompts.size());
   };

@@ -30,17 +30,20 @@ void copy_out(void* to, const void* from, size_t bytes) {
   must(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "copy from the device");
 }
 
-/// y = silu(norm(x)) * norm(x), and its first largest: captured once, run again on other numbers.
+/// y = silu(norm(x)) * norm(x), and a draw from it: captured once, run again on other numbers.
 std::string graph(const target& t) {
   constexpr uint32_t cols = 777;
   std::vector<float> ones(cols, 1.0f), first(cols), second(cols);
   for (uint32_t i = 0; i < cols; i++) first[i] = float(i % 13) - 6, second[i] = float(i % 7) - 2;
   room<float> x(t, first), gain(t, ones), normed(t, ones), y(t, ones);
-  room<uint32_t> id(t, {cols});
+  room<uint32_t> id(t, {cols}), places(t, std::vector<uint32_t>(2 * draw_whole(cols)));
+  room<float> weights(t, std::vector<float>(draw_whole(cols)));
+  room<row_draw> how(t, {{.typical_p = 0.9f, .top_p = 0.7f, .u = 0.4}});
   auto run = [&](device_stream s) {
     return t.row->rms_norm(x.data(), cols, gain.data(), normed.data(), cols, 1, cols, 1e-5f, s) |
            t.row->silu_multiply(normed.data(), normed.data(), y.data(), cols, s) |
-           t.row->largest(y.data(), cols, 1, cols, nullptr, id.data(), s);
+           t.row->draw(
+               {y.data(), cols, cols, how.data(), 1, weights.data(), places.data(), id.data()}, s);
   };
   copy_in(x.data(), second.data(), cols * sizeof(float));
   if (run(t.stream) != 0) return "a launch failed";

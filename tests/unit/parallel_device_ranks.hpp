@@ -56,8 +56,9 @@ struct device_ranks : nccl_ranks {
   uint32_t answering() const { return size() - shape.tensor; }
   /// What a rank is told of a step: no more than it needs.
   step_data data_of(uint32_t r, planned& step) {
-    return {r < shape.tensor ? step.ids.data() : nullptr,
-            r == answering() ? step.data(weights.shape.vocab).logits : nullptr};
+    step_data data = r == answering() ? step.data(weights.shape.vocab) : step_data{};
+    data.token_ids = r < shape.tensor ? step.ids.data() : nullptr;
+    return data;
   }
   /// One step, on all ranks but those that do something else.
   void execute(planned& step, const std::map<uint32_t, std::function<void()>>& but = {}) {

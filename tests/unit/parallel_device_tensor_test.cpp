@@ -18,8 +18,8 @@ using types = random_model::types;
 std::vector<logit_rows> on_device(const model_weights& w, const std::vector<prompt>& prompts,
                                   const manner& how, uint32_t decodes, bool graphs = true) {
   emulated::device device;
-  auto shard = device_shard::make(device, emulated_tensor_row, w,
-                                  {shard_config_for(w, prompts, how), graphs});
+  auto shard =
+      shard_on(device, emulated_tensor_row, w, {shard_config_for(w, prompts, how), graphs});
   if (!shard) throw std::runtime_error(shard.why().text);
   auto got =
       run_on_device(**shard, w.shape.vocab, plan_mixed(prompts, how, decodes), prompts.size());
@@ -109,7 +109,7 @@ TEST(DeviceTensor, HasRoomForOneDecodeOfTheLongestContext) {
   std::vector<prompt> prompts{random_prompt(5, 53, 1), random_prompt(3, 53, 2)};
   auto want = on_device(m.weights, prompts, {}, 0);
   emulated::device device;
-  auto shard = device_shard::make(
+  auto shard = shard_on(
       device, emulated_tensor_row, m.weights,
       {.shard = shard_config_for(m.weights, prompts, {}), .graphs = true, .score_tiles = 1});
   ASSERT_TRUE(shard);

@@ -56,9 +56,11 @@ struct planned {
   step_plan plan;
   std::vector<uint32_t> ids;
   std::vector<float> logits;
+  std::vector<uint32_t> drawn = {};
   step_data data(uint32_t vocab) {
     logits.assign(size_t{plan.logit_rows} * vocab, -1e30f);
-    return {ids.data(), logits.data()};
+    drawn.assign(plan.draws.size(), UINT32_MAX);
+    return {ids.data(), logits.data(), drawn.data()};
   }
 };
 

@@ -253,6 +253,7 @@ step_plan some_plan() {
   step_plan p;
   p.id = uint64_t{1} << 40 | 5;
   p.entries = {{1, 2, 3, 0, 0, 2, 1, 0}, {4, 5, 1, 3, 2, 1, 0, 0}};
+  p.draws = {{.row = 0, .top_k = 5, .temperature = 0.5f, .u = 0.25}};
   p.pages = {7, 8, 9};
   p.copies = {{1, 2, 3}};
   p.wipes = {4, 5};
@@ -275,7 +276,8 @@ TEST(PlanBytes, GiveBackWhatWasWritten) {
   auto same = [](const auto& a, const auto& c) {
     return a.size() == c.size() && std::memcmp(a.data(), c.data(), std::span(a).size_bytes()) == 0;
   };
-  EXPECT_TRUE(same(plan.entries, got.entries) && same(plan.copies, got.copies));
+  EXPECT_TRUE(same(plan.entries, got.entries) && same(plan.copies, got.copies) &&
+              same(plan.draws, got.draws));
   EXPECT_TRUE(plan.pages == got.pages && plan.wipes == got.wipes && plan.id == got.id);
   EXPECT_TRUE(got.tokens == 4 && got.logit_rows == 1 && got.wipe_scratch);
   EXPECT_TRUE(b->rest()->empty());
@@ -311,14 +313,14 @@ TEST(PlanBytes, RefuseWhatNoLeaderWrites) {
     ASSERT_TRUE(b->write(some_plan(), ids.data()));
     for (uint32_t i = 0; i <= round % 3; ++i) {
       seed = seed * 1664525 + 1013904223;
-      b->first()[(seed >> 8) % 48] = std::byte(seed >> 24);
+      b->first()[(seed >> 8) % 56] = std::byte(seed >> 24);
     }
     step_plan got;
     const uint32_t* their_ids = nullptr;
     auto more = b->read(got, their_ids);
     refused += !more;
     if (!more || !*more) continue;
-    size_t bytes = 48 + got.entries.size() * 32 + got.copies.size() * 12 +
+    size_t bytes = 56 + (got.entries.size() + got.draws.size()) * 32 + got.copies.size() * 12 +
                    (got.pages.size() + got.wipes.size() + got.tokens) * 4;
     EXPECT_LE(bytes, plan_bytes::bytes_max);
   }
