@@ -115,9 +115,9 @@ std::string with_model(std::string config, const std::string& folder) {
 
 TEST(Devices, NeedTheirFileWhileTheyLoadAndSayThenWhatIsWrongWithIt) {
   scratch_folder folder;
-  emulated_cluster c(with_model(
-      devices_config("tensor = 2\n", "[health]\nrestarts = 1\nrestart_ms = 100\nrank_ms = 6000\n"),
-      folder / "model"));
+  emulated_cluster c(
+      with_model(devices_config("tensor = 2\n", "[health]\nrestarts = 1\nrestart_ms = 100\n"),
+                 folder / "model"));
   ASSERT_TRUE(c.tells("ready: 1 of 1", 60)) << c.errors();
   const auto expected = said_at(c.port("api"));
   const std::string file = folder / "model/model.safetensors";

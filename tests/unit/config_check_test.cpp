@@ -191,7 +191,7 @@ TEST(ConfigCheck, OfADevicesRankTheHostHoldsOnlyWhatItsWeightsGoThrough) {
   };
   const uint64_t pieces = 2 * (uint64_t{32} << 20);
   EXPECT_TRUE(with(pieces).good()) << "weights, keys and values are on the devices";
-  EXPECT_NE(problems(with(pieces - 1)).find("too large: 0 B of weights, 64 MiB to load devices"),
+  EXPECT_NE(problems(with(pieces - 1)).find("too large: 0 bytes of weights, 64.0 MiB to load"),
             std::string::npos)
       << problems(with(pieces - 1));
   // Beside an engine on its cores.
