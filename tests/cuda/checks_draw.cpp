@@ -56,6 +56,23 @@ row_draw random_draw(std::mt19937& random, uint32_t vocab, uint32_t turn) {
   return how;
 }
 
+/// Plain draws whose chance lies where one id ends and the next begins: another order of additions
+/// moves that by a last bit.
+void add_edges(std::vector<row_draw>& draws, const std::vector<float>& logits, uint32_t row) {
+  size_t whole = draw_whole(logits.size());
+  std::vector<float> x(whole), w(whole), sums(draw_blocks(logits.size()));
+  float largest = *std::max_element(logits.begin(), logits.end());
+  reference.draw.weigh(logits.data(), logits.size(), largest, 1, x.data(), w.data(), sums.data());
+  double total = 0, before = 0;
+  for (float sum : sums) total += double(sum);
+  for (size_t b = 0; b < sums.size(); before += double(sums[b++])) {
+    double edge = before;
+    for (size_t i = b * draw_block; i < b * draw_block + 100; i++) edge += double(w[i]);
+    for (double u : {before / total, std::nextafter(edge / total, 0.0), edge / total})
+      draws.push_back({.row = row, .u = std::min(u, 1 - 0x1p-53)});
+  }
+}
+
 /// Of each row so many draws, in an order of their own.
 std::vector<row_draw> draws_of(uint32_t vocab, uint32_t rows, uint32_t each) {
   std::mt19937 random(vocab);
@@ -87,6 +104,8 @@ std::string draws(const target& t, uint32_t vocab, uint32_t each) {
   for (size_t r = 0; r < rows.size(); r++)
     std::copy(rows[r].begin(), rows[r].end(), &logits[r * stride]);
   std::vector<row_draw> list = draws_of(vocab, uint32_t(rows.size()), each);
+  for (uint32_t row = 0; row < 2 && vocab >= 1000 && vocab < 5000; row++)
+    add_edges(list, rows[row], row);
   size_t scratch = list.size() * draw_whole(vocab);
   room<float> from(t, logits), weights(t, std::vector<float>(scratch, NAN));
   room<uint32_t> places(t, std::vector<uint32_t>(2 * scratch, UINT32_MAX));
@@ -117,7 +136,7 @@ std::vector<check> draw_checks() {
   return {{"draw_of_1", draws_from<1, 1>},       {"draw_of_7", draws_from<7, 2>},
           {"draw_of_255", draws_from<255, 2>},   {"draw_of_256", draws_from<256, 2>},
           {"draw_of_257", draws_from<257, 3>},   {"draw_of_1000", draws_from<1000, 4>},
-          {"draw_of_2500", draws_from<2500, 5>}, {"draw_of_32000", draws_from<32000, 2>}};
+          {"draw_of_2500", draws_from<2500, 5>}, {"draw_of_32000", draws_from<32000, 1>}};
 }
 
 }  // namespace lethe
