@@ -92,8 +92,8 @@ TEST_F(DeviceDraws, TakeTurnsWhereThereIsNoRoomForAll) {
   cpu = run(m.weights, prompts, {});
   emulated::device d;
   shard_config config = shard_config_for(m.weights, prompts, {});
-  ASSERT_GT(device_room::of(m.weights, config, 1).logit_rows * 3 / 4,
-            device_room::of(m.weights, config, 1).draws);
+  ASSERT_GT(device_room::of(m.weights, config, arithmetic::exact, 1).logit_rows * 3 / 4,
+            device_room::of(m.weights, config, arithmetic::exact, 1).draws);
   auto shard = shard_on(d, emulated_row, m.weights, {config, false});
   ASSERT_TRUE(shard);
   auto steps = plan_all(prompts, {.chunk = 97});
