@@ -80,7 +80,8 @@ rank_maker maker_of(schema::EngineSpec::Reader spec, const gloo_config& base, de
                    {.ranks = cut_of(spec),
                     .forming = base.forming,
                     .timeout = base.timeout,
-                    .stuck = end_stuck});
+                    .stuck = end_stuck,
+                    .how = arithmetic(spec.getEngines().getArithmetic())});
 }
 
 }  // namespace lethe

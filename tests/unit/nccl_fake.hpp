@@ -87,7 +87,7 @@ class fake_nccl {
   /// Whether memory of NCCL's own holds it.
   bool holds(const std::vector<std::byte>& what);
   uint32_t registrations();
-  /// Pieces of memory that were given back with something in them.
+  /// Pieces of memory that were used and given back with something in them.
   size_t given_back_full();
 
  private:

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "tests/unit/nccl_fake_state.hpp"
 
 namespace lethe::testing {
 namespace {
+
+/// What memory holds that nobody has used.
+constexpr std::byte untouched{0xff};
 
 using status = nccl_status;
 
@@ -234,7 +238,7 @@ struct fake_calls {
     fake_visit v(this_rank, true);
     if (auto said = v.at_once(nccl_call::mem_alloc)) return *said;
     *at = std::aligned_alloc(nccl_window_alignment, std::max(bytes, nccl_window_alignment));
-    std::memset(*at, 0xff, bytes);
+    std::memset(*at, int(untouched), bytes);
     v.fake.memory_.emplace(*at, bytes);
     return status::success;
   }
@@ -247,9 +251,11 @@ struct fake_calls {
         fake.note("memory is freed that is registered");
     auto known = fake.memory_.find(at);
     if (known == fake.memory_.end()) return fake.note("memory is freed that is not there");
-    auto* begin = static_cast<std::byte*>(at);
-    fake.given_back_full_ +=
-        std::any_of(begin, begin + known->second, [](std::byte b) { return b != std::byte{0}; });
+    std::span all(static_cast<std::byte*>(at), known->second);
+    auto is = [&all](std::byte value) {
+      return std::ranges::all_of(all, [value](std::byte b) { return b == value; });
+    };
+    fake.given_back_full_ += !is(std::byte{0}) && !is(untouched);
     fake.memory_.erase(known);
     std::free(at);
     return status::success;

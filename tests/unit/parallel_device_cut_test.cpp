@@ -264,7 +264,7 @@ TEST_F(DeviceCutEnds, WhenOneCannotStart) {
   full.join();
   full.devices[1]->run_out();
   full.make();
-  EXPECT_NE(full.errors[1].find("no room for"), std::string::npos) << full.errors[1];
+  EXPECT_NE(full.errors[1].find("no room on the device"), std::string::npos) << full.errors[1];
   for (const std::string& e : full.errors) EXPECT_NE(e, "");
   full.end(false);
 }
