@@ -10,7 +10,7 @@ namespace lethe::device {
 
 template <kv_type K>
 struct decode_scores {
-  static constexpr uint32_t threads = 128, queries = 8;
+  static constexpr uint32_t threads = 128, side_by_side = 4, queries = 8;
   static constexpr uint32_t each = queries * attention_tile / threads;  // queries of a thread
   static constexpr uint32_t table_at = keys_words + queries * slice;
   device_attention a;
@@ -84,7 +84,7 @@ struct decode_scores {
 /// A block for each query head and 128 columns of its output.
 template <kv_type K>
 struct decode_values {
-  static constexpr uint32_t threads = 128, warps = threads / warp_lanes;
+  static constexpr uint32_t threads = 128, side_by_side = 4, warps = threads / warp_lanes;
   static constexpr uint32_t tiles = 8;  // whose weights are in shared words at once
   static constexpr uint32_t tiles_each = tiles / warps;
   static constexpr uint32_t maxima = tiles * attention_tile, totals = maxima + tiles;

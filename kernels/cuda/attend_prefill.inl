@@ -8,7 +8,8 @@ namespace lethe::device {
 /// outermost) of a run against one kv head through all tiles that one of them sees.
 template <kv_type K>
 struct prefill {
-  static constexpr uint32_t threads = 256, queries = 16, warps = threads / warp_lanes;
+  static constexpr uint32_t threads = 256, side_by_side = 2;
+  static constexpr uint32_t queries = 16, warps = threads / warp_lanes;
   static constexpr uint32_t score_queries = queries * attention_tile / threads;  // of a thread
   static constexpr uint32_t own_queries = queries / warps;                       // of a warp
   // Shared words.
