@@ -13,7 +13,8 @@ class cublaslt_product {
   virtual int multiply(const void* w, const void* x, float* y, cudaStream_t stream) = 0;
 };
 
-/// None where this was built without cuBLASLt, or where it has nothing for the shape.
+/// None where this was built without cuBLASLt's header, where the library is not to be had, or
+/// where it has nothing for the shape.
 std::unique_ptr<cublaslt_product> open_cublaslt(uint32_t n, uint32_t k, uint32_t m);
 
 }  // namespace lethe

@@ -52,7 +52,10 @@ void check_product(const cuda_row& row, const formats::tensor& w, const input& x
 void bench_peer(const bench& b, const formats::tensor& w, const input& x,
                 const std::vector<float>& ours, const std::string& what, double our_us) {
   auto peer = open_cublaslt(w.rows, w.cols, x.rows);
-  if (peer == nullptr) return;
+  if (peer == nullptr) {
+    std::fprintf(stderr, "no cuBLASLt: %s without a peer\n", what.c_str());
+    return;
+  }
   size_t bytes = w.file.size();
   uint32_t copies = uint32_t(beyond_caches / bytes) + 1;
   room<uint8_t> weights(copies * bytes);

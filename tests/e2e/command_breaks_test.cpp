@@ -2,6 +2,8 @@
 // and either it is begun anew or the program ends and says why. Never something in between.
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/e2e/cluster.hpp"
 #include "tests/places.hpp"
 
@@ -49,24 +51,32 @@ uint64_t admitted(uint16_t metrics) {
   return at == text.npos ? 0 : std::strtoull(text.c_str() + at + key.size(), nullptr, 10);
 }
 
-/// Of one long request that runs while `happens` does.
+bool whole(const http_said& said) {
+  return said.status == 200 && said.body.ends_with("data: [DONE]\n\n");
+}
+
+/// Or with an error that says: ask again.
+bool may_be_asked_again(const http_said& said) {
+  return whole(said) || said.status == 503 ||
+         (said.status == 200 && said.body.find("\"server_error\"") != std::string::npos);
+}
+
+/// Of the long request that runs while `happens` does: one after another, should one end before.
 http_said ask_while(fragile_cluster& c, const std::function<void()>& happens) {
   uint16_t api = c->port("api"), metrics = c->port("metrics");
   http_said said;
+  std::atomic<bool> happened = false;
   uint64_t before = admitted(metrics);
-  std::thread asker(
-      [&] { said = http_ask(api, "/v1/completions", completion(480, R"(,"stream":true)")); });
+  std::thread asker([&] {
+    do {
+      said = http_ask(api, "/v1/completions", completion(480, R"(,"stream":true)"));
+    } while (whole(said) && !happened);
+  });
   while (admitted(metrics) == before) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   happens();
+  happened = true;
   asker.join();
   return said;
-}
-
-/// Whole, or with an error that says: ask again.
-bool may_be_asked_again(const http_said& said) {
-  if (said.status == 503) return true;
-  return said.status == 200 && (said.body.ends_with("data: [DONE]\n\n") ||
-                                said.body.find("\"server_error\"") != std::string::npos);
 }
 
 bool serves_again(fragile_cluster& c, const std::string& ready) {
