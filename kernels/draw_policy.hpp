@@ -8,6 +8,9 @@
 
 namespace lethe {
 
+/// The others' bounds are 0 and 1.
+inline constexpr float draw_temperature_max = 100;
+
 /// How the token of a row of logits is drawn, where that takes nothing but numbers; as `sampling`
 /// names them, within check_sampling's bounds. `u`, in [0, 1), is the draw's chance.
 struct row_draw {

@@ -47,8 +47,9 @@ bool is_within(float x, float low, float high) { return x >= low && x <= high; }
 
 /// As check_sampling has it; NaN is within nothing.
 bool can_be_drawn(const row_draw& d) {
-  return is_within(d.temperature, 0, 100) && is_within(d.typical_p, 0, 1) && d.typical_p > 0 &&
-         is_within(d.top_p, 0, 1) && d.top_p > 0 && is_within(d.min_p, 0, 1) && d.u >= 0 && d.u < 1;
+  return is_within(d.temperature, 0, draw_temperature_max) && is_within(d.typical_p, 0, 1) &&
+         d.typical_p > 0 && is_within(d.top_p, 0, 1) && d.top_p > 0 && is_within(d.min_p, 0, 1) &&
+         d.u >= 0 && d.u < 1;
 }
 
 result<void> check_draws(const step_plan& plan) {

@@ -106,22 +106,23 @@ struct decode_values {
     base *= attention_tile;
     kv_place place(a.kv, a.kv.value_offset, (a.first_head + head) / a.group, run.first_page);
     const float* scores = a.scratch + size_t{block.x()} * a.tiles_max * attention_tile;
-    query sums{minus_infinity(), 0.0f, 0.0f};
+    query sums{nothing_seen(), 0.0f};
     for (; base <= run.position; base += tiles * attention_tile, scores += maxima) {
       locate_all(block, place, base, first, run.position);
-      weigh(block, scores, base, first, run.position, sums.greatest);
+      weigh(block, scores, base, first, run.position, sums.seen.greatest);
       take(block, place, base, first, run.position, sums);
       block.barrier();
     }
     uint32_t d = block.y() * threads + block.thread();
     if (d >= a.kv.head_dim) return;
     float* out = a.out + run.out_row * a.out_stride + size_t{head} * a.kv.head_dim;
-    out[d] = sums.sum / sums.total;
+    out[d] = sums.sum / sums.seen.total;
   }
 
  private:
   struct query {
-    float greatest, total, sum;
+    softmax seen;
+    float sum;
   };
 
   template <class Block>
@@ -170,12 +171,8 @@ struct decode_values {
                        uint32_t last, query& q) const {
     for (uint32_t tile = 0; tile < tiles; tile++, base += attention_tile) {
       if (base > last) return;
-      float now = block.get(maxima + tile);
-      if (now > q.greatest) {
-        float factor = exp_of_negative(q.greatest - now);
-        q = {now, q.total * factor, q.sum * factor};
-      }
-      q.total = q.total + block.get(totals + tile);
+      q.sum = q.sum * q.seen.raise(block.get(maxima + tile));
+      q.seen.total = q.seen.total + block.get(totals + tile);
       add_values(block, place, tile, keys_within(base, first, last), q.sum);
     }
   }

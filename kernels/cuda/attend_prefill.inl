@@ -31,7 +31,7 @@ struct prefill {
     clear(block);
     uint32_t first = first_seen(v.position(0), a.window), last = v.position(v.count - 1);
     softmax state[own_queries];
-    for (softmax& s : state) s = {minus_infinity(), 0.0f};
+    for (softmax& s : state) s = nothing_seen();
     for (uint32_t base = first / attention_tile * attention_tile; base <= last;
          base += attention_tile) {
       tile_keys keys = keys_within(base, first, last);
@@ -43,10 +43,6 @@ struct prefill {
   }
 
  private:
-  struct softmax {
-    float greatest, total;
-  };
-
   /// Each thread clears what it will sum.
   template <class Block>
   LETHE_BODY void clear(Block& block) const {
@@ -115,12 +111,8 @@ struct prefill {
       tile_keys keys = v.seen(a, q, base);
       if (keys.begin == keys.end) continue;
       lane_scores mine{block.get(at), block.get(at + 32)};
-      float now = greatest_score(block, mine), factor = 1.0f;
       softmax& s = state[i];
-      if (now > s.greatest) {
-        factor = exp_of_negative(s.greatest - now);
-        s = {now, s.total * factor};
-      }
+      float factor = s.raise(greatest_score(block, mine));
       lane_scores weight = weights_of(mine, s.greatest);
       s.total = s.total + total_of(block, weight);
       block.put(at, weight.low);

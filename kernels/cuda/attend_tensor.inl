@@ -215,11 +215,7 @@ struct tensor_attend {
   template <class Block>
   LETHE_BODY static float weigh_one(Block& block, const lane_scores& scores, softmax& s,
                                     lane_scores& weight) {
-    float now = greatest_score(block, scores), factor = 1.0f;
-    if (now > s.greatest) {
-      factor = exp_of_negative(s.greatest - now);
-      s = {now, s.total * factor};
-    }
+    float factor = s.raise(greatest_score(block, scores));
     weight = weights_of(scores, s.greatest);
     float total = weight.low + weight.high;
     for (uint32_t m = warp_lanes / 2; m > 0; m /= 2) total = total + block.shuffle_xor(total, m);

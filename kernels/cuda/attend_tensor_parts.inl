@@ -47,12 +47,6 @@ LETHE_BODY product_columns<product_type::bf16> column_of(const four_halves (&v)[
   return {high_halves(v[0].high, v[1].high), high_halves(v[2].high, v[3].high)};
 }
 
-/// Of a query: its greatest score and the sum of its weights relative to that.
-struct softmax {
-  float greatest, total;
-};
-LETHE_BODY softmax nothing_seen() { return {minus_infinity(), 0.0f}; }
-
 /// What sums so far and a span's own are brought to.
 struct join_factors {
   float before, span;

@@ -115,6 +115,21 @@ LETHE_BODY float greatest_score(Block& block, lane_scores s) {
   return greatest;
 }
 
+/// Of a query so far: its greatest score, and the sum of its weights relative to that.
+struct softmax {
+  float greatest, total;
+
+  /// Brings it to a score that may be greater; returns what sums so far are to be multiplied with.
+  LETHE_BODY float raise(float score) {
+    if (!(score > greatest)) return 1.0f;
+    float factor = exp_of_negative(greatest - score);
+    greatest = score;
+    total = total * factor;
+    return factor;
+  }
+};
+LETHE_BODY softmax nothing_seen() { return {minus_infinity(), 0.0f}; }
+
 LETHE_BODY lane_scores weights_of(lane_scores s, float greatest) {
   return {exp_of_negative(s.low - greatest), exp_of_negative(s.high - greatest)};
 }

@@ -211,8 +211,7 @@ class row_drawing {
   /// What has a weight comes first, in order, and nothing after it. No place is written that
   /// another thread still reads: what moves comes from further on.
   LETHE_BODY void move_together() {
-    uint32_t left = passes_.find(
-        places_, [this](uint32_t i) { return !(w_[i] < least_weight) && w_[i] < 2.0f; });
+    uint32_t left = passes_.find(places_, [this](uint32_t i) { return w_[i] >= least_weight; });
     for (uint32_t begin = 0; begin < left; begin += threads) {
       uint32_t i = begin + thread(), place = i < left ? places_[i] : 0;
       float weight = i < left ? w_[place] : 0.0f;

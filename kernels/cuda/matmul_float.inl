@@ -104,6 +104,7 @@ struct float_tile {
   template <class Block>
   LETHE_BODY static void add(Block& block, const product_stretch& s, const weights& w,
                              uint32_t count, float (&sums)[R]) {
+    LETHE_UNROLL
     for (uint32_t i = 0; i < step; i++) {
       if (i >= count) break;
       for (uint32_t r = 0; r < R; r += 4) {

@@ -185,7 +185,6 @@ struct int8_rows {
       add_products<T>(block, a, b, f, sums[tile]);
     }
   }
-  /// Joins segments through shared words [row of x][segment][row of the panel].
   template <class Block>
   LETHE_BODY void store(Block& block, const product_stretch& s,
                         const float (&sums)[tiles][4]) const {
@@ -194,16 +193,7 @@ struct int8_rows {
       block.put((r * segments + s.segment) * panel_rows + n, sums[j / 4][j % 4]);
     }
     block.barrier();
-    const product_part& part = place.part;
-    uint32_t lane = block.thread() % panel_rows;
-    uint32_t n = (part.row_begin / panel_rows + block.x()) * panel_rows + lane;
-    if (n < part.row_begin || n >= part.row_end) return;
-    for (uint32_t r = block.thread() / panel_rows; r < R; r += threads / panel_rows) {
-      uint32_t row = block.y() * R + r;
-      if (row >= place.rows) return;
-      place.y[row * place.y_stride + (n - part.row_begin)] =
-          joined_segments(block, part, r * segments * panel_rows + lane);
-    }
+    store_joined<R, threads>(block, place, block.x());
   }
 };
 

@@ -89,22 +89,29 @@ LETHE_BODY float joined_segments(Block& block, const product_part& part, uint32_
   return sum[0];
 }
 
-/// Joins the block's sums of rows [first_row, first_row + R) of x, through shared words
-/// [row][segment][lane].
+/// Stores R rows of x times the part's panel `panel`, whose segments' sums lie in shared words [row
+/// of x][segment][row of the panel].
+template <uint32_t R, uint32_t threads, class Block>
+LETHE_BODY void store_joined(Block& block, const product_place& p, uint32_t panel) {
+  uint32_t lane = block.thread() % panel_rows, first_row = block.y() * R;
+  uint32_t n = (p.part.row_begin / panel_rows + panel) * panel_rows + lane;
+  if (n < p.part.row_begin || n >= p.part.row_end) return;
+  for (uint32_t r = block.thread() / panel_rows; r < R; r += threads / panel_rows) {
+    if (first_row + r >= p.rows) return;
+    float sum = joined_segments(block, p.part, r * segments * panel_rows + lane);
+    p.y[(first_row + r) * p.y_stride + (n - p.part.row_begin)] = sum;
+  }
+}
+
+/// Joins the block's sums of R rows of x.
 template <uint32_t R, class Block>
 LETHE_BODY void store_products(Block& block, const product_place& p, const float (&sums)[R]) {
   uint32_t lane = block.thread() % panel_rows, segment = block.thread() / panel_rows;
-  uint32_t first_row = block.y() * R;
   for (uint32_t r = 0; r < R; r++) {
     block.put((r * segments + segment) * panel_rows + lane, sums[r]);
   }
   block.barrier();
-  uint32_t n = (p.part.row_begin / panel_rows + block.x()) * panel_rows + lane;
-  if (n < p.part.row_begin || n >= p.part.row_end) return;
-  for (uint32_t r = segment; r < R && first_row + r < p.rows; r += segments) {
-    float sum = joined_segments(block, p.part, r * segments * panel_rows + lane);
-    p.y[(first_row + r) * p.y_stride + (n - p.part.row_begin)] = sum;
-  }
+  store_joined<R, product_threads>(block, p, block.x());
 }
 
 template <uint32_t R>

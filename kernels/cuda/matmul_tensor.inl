@@ -69,25 +69,21 @@ struct tensor_products {
     template <class Block>
     LETHE_BODY lane_stretch(const tensor_products& of, Block& block) {
       const product_part& part = of.place.part;
-      uint32_t segment = block.thread() / warp_lanes, lane = block.thread() % warp_lanes;
-      uint32_t origin = segment_start<T>(of.place.cols, part.segment_begin);
-      bool asked = segment >= part.segment_begin && segment < part.segment_end;
-      begin = asked ? segment_start<T>(of.place.cols, segment) : origin;
-      end = asked ? segment_start<T>(of.place.cols, segment + 1) : origin;
-      g = lane / 4, t = lane % 4;
-      uint32_t panel = part.row_begin / panel_rows + block.x() * P;
-      for (uint32_t p = 0; p < P; p++, panel++) {
-        const uint8_t* at = of.place.panels + (panel - of.place.panels_before) * of.place.pitch;
-        bool real = panel * panel_rows < part.row_end;
-        rows[p] = real ? at - of.place.columns_before + 4 * g : nullptr;
+      const product_stretch s = stretch_of<T, warp_lanes>(block, of.place);
+      begin = s.begin, end = s.end;
+      g = s.lane / 4, t = s.lane % 4;
+      for (uint32_t p = 0; p < P; p++) {
+        uint32_t panel = block.x() * P + p;
+        bool real = (part.row_begin / panel_rows + panel) * panel_rows < part.row_end;
+        rows[p] = real ? panel_at(of.place, panel) + 4 * g : nullptr;
       }
       for (uint32_t c = 0; c < C; c++) {
         uint32_t row = block.y() * R + 8 * c + g;
-        x[c] = row < of.place.rows ? of.x + row * of.stride - origin : nullptr;
+        x[c] = row < of.place.rows ? of.x + row * of.stride - s.origin : nullptr;
       }
       // Of all rows, or of none.
       aligned =
-          of.stride % 4 == 0 && reinterpret_cast<uintptr_t>(of.x + (begin - origin)) % 16 == 0;
+          of.stride % 4 == 0 && reinterpret_cast<uintptr_t>(of.x + (begin - s.origin)) % 16 == 0;
     }
   };
 
@@ -147,7 +143,7 @@ struct tensor_products {
   }
   LETHE_BODY static uint32_t half_bits(uint32_t h) { return bits_of(from_f16(uint16_t(h))); }
 
-  /// Joins the segments of panel p through shared words [row of x][segment][row of the panel].
+  /// Of panel p of the block's.
   template <class Block>
   LETHE_BODY void store(Block& block, uint32_t p, const product_sums<as> (&sums)[C]) const {
     uint32_t segment = block.thread() / warp_lanes, lane = block.thread() % warp_lanes;
@@ -158,16 +154,7 @@ struct tensor_products {
       }
     }
     block.barrier();
-    uint32_t n = (place.part.row_begin / panel_rows + block.x() * P + p) * panel_rows +
-                 block.thread() % panel_rows;
-    if (n < place.part.row_begin || n >= place.part.row_end) return;
-    for (uint32_t r = block.thread() / panel_rows; r < R; r += threads / panel_rows) {
-      uint32_t row = block.y() * R + r;
-      if (row >= place.rows) return;
-      float sum = joined_segments(block, place.part,
-                                  r * segments * panel_rows + block.thread() % panel_rows);
-      place.y[row * place.y_stride + (n - place.part.row_begin)] = sum;
-    }
+    store_joined<R, threads>(block, place, block.x() * P + p);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/draw_policy.hpp"
 #include "runtime/base/limits.hpp"
 
 namespace lethe {
@@ -32,7 +33,7 @@ result<void> check_bias(const logit_bias& b, uint32_t vocab) {
 result<void> check_sampling(const sampling& how, uint32_t vocab) {
   // Bounds without a reason in arithmetic are those of the OpenAI API.
   const bounded all[] = {
-      {"temperature", how.temperature, 0, 100, false},
+      {"temperature", how.temperature, 0, draw_temperature_max, false},
       {"typical_p", how.typical_p, 0, 1, true},
       {"top_p", how.top_p, 0, 1, true},
       {"min_p", how.min_p, 0, 1, false},

@@ -73,6 +73,13 @@ void add_edges(std::vector<row_draw>& draws, const std::vector<float>& logits, u
   }
 }
 
+/// Draws of a flat row whose first filter leaves few of many blocks, and whose second few of these:
+/// what is left moves together twice.
+void add_moved_twice(std::vector<row_draw>& draws) {
+  for (float typical_p : {0.12f, 0.15f, 0.2f, 0.25f})
+    draws.push_back({.row = 0, .typical_p = typical_p, .top_p = 0.05f, .u = 0.5});
+}
+
 /// Of each row so many draws, in an order of their own.
 std::vector<row_draw> draws_of(uint32_t vocab, uint32_t rows, uint32_t each) {
   std::mt19937 random(vocab);
@@ -106,6 +113,7 @@ std::string draws(const target& t, uint32_t vocab, uint32_t each) {
   std::vector<row_draw> list = draws_of(vocab, uint32_t(rows.size()), each);
   for (uint32_t row = 0; row < 2 && vocab >= 1000 && vocab < 5000; row++)
     add_edges(list, rows[row], row);
+  if (vocab >= 32000) add_moved_twice(list);
   size_t scratch = list.size() * draw_whole(vocab);
   room<float> from(t, logits), weights(t, std::vector<float>(scratch, NAN));
   room<uint32_t> places(t, std::vector<uint32_t>(2 * scratch, UINT32_MAX));

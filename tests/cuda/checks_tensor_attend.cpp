@@ -228,17 +228,13 @@ std::string large_heads(const target& t) {
 
 std::vector<check> tensor_attention_checks() {
   std::vector<check> all = {{"tensor_attend_large_heads", large_heads}};
-  using function = std::string (*)(const target&, kv_type);
-  constexpr std::pair<const char*, function> of_types[] = {{"near", shapes},
-                                                           {"however", same_however_it_came},
-                                                           {"spans", same_over_spans},
-                                                           {"elsewhere", elsewhere_differs}};
+  constexpr check_of<kv_type> kinds[] = {{"near", shapes},
+                                         {"however", same_however_it_came},
+                                         {"spans", same_over_spans},
+                                         {"elsewhere", elsewhere_differs}};
   constexpr std::pair<kv_type, const char*> types[] = {
       {kv_type::f32, "f32"}, {kv_type::bf16, "bf16"}, {kv_type::int8, "int8"}};
-  for (auto [type, name] : types)
-    for (auto [what, f] : of_types)
-      all.push_back({std::string("tensor_attend_") + what + "_" + name,
-                     [type, f](const target& t) { return f(t, type); }});
+  for (auto [type, name] : types) add_checks(all, "tensor_attend_", type, name, kinds);
   return all;
 }
 

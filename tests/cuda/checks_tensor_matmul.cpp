@@ -196,16 +196,13 @@ std::string others_are_exact(const target& t) {
 
 std::vector<check> tensor_matmul_checks() {
   std::vector<check> all = {{"tensor_others_are_exact", others_are_exact}};
-  using function = std::string (*)(const target&, dtype);
-  constexpr std::pair<const char*, function> of_types[] = {{"near", near},
-                                                           {"whole_numbers", whole_numbers},
-                                                           {"company", same_in_any_company},
-                                                           {"cuts", same_in_any_cut},
-                                                           {"elsewhere", elsewhere_differs}};
+  constexpr check_of<dtype> kinds[] = {{"near", near},
+                                       {"whole_numbers", whole_numbers},
+                                       {"company", same_in_any_company},
+                                       {"cuts", same_in_any_cut},
+                                       {"elsewhere", elsewhere_differs}};
   for (dtype type : {dtype::bf16, dtype::f16})
-    for (auto [what, f] : of_types)
-      all.push_back({std::string("tensor_products_") + what + "_" + name_of(type),
-                     [type, f](const target& t) { return f(t, type); }});
+    add_checks(all, "tensor_products_", type, name_of(type), kinds);
   return all;
 }
 

@@ -60,6 +60,17 @@ std::vector<check> draw_checks();
 std::vector<check> tensor_matmul_checks();
 std::vector<check> tensor_attention_checks();
 
+/// A kind of checks of some type.
+template <class Type>
+using check_of = std::pair<const char*, std::string (*)(const target&, Type)>;
+/// All kinds of one type, named FAMILY_KIND_TYPE.
+template <class Type, size_t N>
+void add_checks(std::vector<check>& all, const std::string& family, Type type, const char* name,
+                const check_of<Type> (&kinds)[N]) {
+  for (auto [kind, f] : kinds)
+    all.push_back({family + kind + "_" + name, [type, f](const target& t) { return f(t, type); }});
+}
+
 inline std::vector<check> joined(std::vector<check> all, const std::vector<check>& more) {
   all.insert(all.end(), more.begin(), more.end());
   return all;

@@ -128,14 +128,20 @@ TEST(Devices, NeedTheirFileWhileTheyLoadAndSayThenWhatIsWrongWithIt) {
   EXPECT_NE(why.find(file + ": tensor"), std::string::npos) << why;
 }
 
+/// That emulated device, which processes started later want; they have their own in `folder`.
+std::optional<device_claim> claimed_in(const scratch_folder& folder, int number) {
+  std::filesystem::create_directory(folder / "run");
+  ::setenv("XDG_RUNTIME_DIR", (folder / "run").c_str(), 1);
+  auto claim =
+      device_claim::take("emulated " + std::to_string(number) + " " + (folder / "run"), {});
+  EXPECT_TRUE(claim) << claim.why().text;
+  return claim ? std::optional(*std::move(claim)) : std::nullopt;
+}
+
 /// The leader has its part, the other waits for a device that somebody has.
 TEST(Devices, TellHowFarTheyAreWhileTheyLoad) {
   scratch_folder folder;
-  std::filesystem::create_directory(folder / "run");
-  ::setenv("XDG_RUNTIME_DIR", (folder / "run").c_str(), 1);
-  std::optional<result<device_claim>> ours(
-      device_claim::take("emulated 1 " + (folder / "run"), {}));
-  ASSERT_TRUE(*ours) << ours->why().text;
+  auto ours = claimed_in(folder, 1);
   auto file = folder.write("c.toml", devices_config("tensor = 2\n", "[health]\nrank_ms = 60000\n"));
   running_cluster c(host_of{file, "here", places::emulated_program});
   EXPECT_TRUE(eventually([&] {
@@ -170,11 +176,7 @@ TEST(Devices, ThatAreNotThereAreNamed) {
 
 TEST(Devices, ThatAnotherProcessHasAreWaitedForAndThenTold) {
   scratch_folder folder;
-  std::filesystem::create_directory(folder / "run");
-  ::setenv("XDG_RUNTIME_DIR", (folder / "run").c_str(), 1);
-  std::optional<result<device_claim>> ours(
-      device_claim::take("emulated 0 " + (folder / "run"), {}));
-  ASSERT_TRUE(*ours) << ours->why().text;
+  auto ours = claimed_in(folder, 0);
   auto file = folder.write(
       "c.toml",
       devices_config("", "[health]\nrestarts = 100\nrestart_ms = 2000\nrank_ms = 1000\n"));

@@ -66,13 +66,23 @@ struct DeviceDraws : ::testing::Test {
                               random_prompt(5, vocab, 3)};
   manner how{.page_tokens = 4, .chunk = 6};
   std::vector<logit_rows> cpu = run(m.weights, prompts, {});
+
+  result<std::unique_ptr<device_shard>> started_on(emulated::device& d, bool graphs = true) const {
+    return shard_on(d, emulated_row, m.weights,
+                    {shard_config_for(m.weights, prompts, how), graphs});
+  }
+  /// Steps of the prompts that want draws.
+  std::vector<std::unique_ptr<planned>> asked() const {
+    auto steps = plan_all(prompts, how);
+    ask_for_draws(steps);
+    return steps;
+  }
 };
 
 TEST_F(DeviceDraws, AreTheHostsInGraphsAndInMixedSteps) {
   for (bool graphs : {true, false}) {
     emulated::device d;
-    auto shard =
-        shard_on(d, emulated_row, m.weights, {shard_config_for(m.weights, prompts, how), graphs});
+    auto shard = started_on(d, graphs);
     ASSERT_TRUE(shard);
     auto steps = plan_mixed(prompts, how, 3);
     ask_for_draws(steps);
@@ -104,11 +114,9 @@ TEST_F(DeviceDraws, TakeTurnsWhereThereIsNoRoomForAll) {
 
 TEST_F(DeviceDraws, AreWipedWithScratch) {
   emulated::device d;
-  auto shard =
-      shard_on(d, emulated_row, m.weights, {shard_config_for(m.weights, prompts, how), true});
+  auto shard = started_on(d);
   ASSERT_TRUE(shard);
-  auto steps = plan_all(prompts, how);
-  ask_for_draws(steps);
+  auto steps = asked();
   ASSERT_TRUE((*shard)->execute(steps[0]->plan, steps[0]->data(vocab)));
   auto holds = [&](uint32_t id) {
     auto bytes = (*shard)->scratch().last(256);  // ids that were drawn are the last of it
@@ -146,11 +154,9 @@ TEST_F(DeviceDraws, AreTheHostsInCuts) {
 
 TEST_F(DeviceDraws, AreRefusedWhereTheyMeanNothing) {
   emulated::device d;
-  auto shard =
-      shard_on(d, emulated_row, m.weights, {shard_config_for(m.weights, prompts, how), false});
+  auto shard = started_on(d);
   ASSERT_TRUE(shard);
-  auto steps = plan_all(prompts, how);
-  ask_for_draws(steps);
+  auto steps = asked();
   auto said = [&](auto change) {
     planned p = *steps[0];
     change(p.plan.draws);
