@@ -3,7 +3,7 @@
 // compared with the tree's first. Beside each: the same bytes exchanged by bare sockets over
 // loopback, and copied in memory, in the same run. Prints one line of JSON for each.
 // Ranks are threads here; links between processes of one host go the same way.
-// With a model, also what a decode step takes with its ranks so connected, logits compared first.
+// With models, also what their decode steps take with ranks so connected, logits compared first.
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <thread>
 
@@ -167,6 +168,11 @@ double copy_us(size_t bytes, double seconds) {
       .median;
 }
 
+/// What bounds it: threads read and write memory, the others' bytes go through sockets.
+double limit_us(const std::string& over, double socket, double copy) {
+  return over == "local" ? copy : socket;
+}
+
 /// One sequence, a token a step.
 struct decode {
   step_plan plan;
@@ -211,11 +217,13 @@ rank_groups groups_of(uint32_t rank, const grid_config& c, const std::string& ov
   return *std::move(joined);
 }
 
-void report_decode(const std::string& over, uint32_t tensor, const spread& t) {
+void report_decode(const std::string& model, const std::string& over, uint32_t tensor,
+                   const spread& t) {
   fmt::print(
-      "{{\"what\":\"decode_step\",\"over\":\"{}\",\"tensor\":{},\"us\":{:.1f},\"us_p10\":{:.1f},"
-      "\"us_p90\":{:.1f}}}\n",
-      over, tensor, t.median, t.p10, t.p90);
+      "{{\"what\":\"decode_step\",\"model\":\"{}\",\"over\":\"{}\",\"tensor\":{},\"us\":{:.1f},"
+      "\"us_p10\":{:.1f},\"us_p90\":{:.1f}}}\n",
+      std::filesystem::path(model).stem().string(), over, tensor, t.median, t.p10, t.p90);
+  std::fflush(stdout);
 }
 
 int run_model(const std::string& path, const settings& s) {
@@ -230,7 +238,7 @@ int run_model(const std::string& path, const settings& s) {
     go_anywhere();
     auto g = grid::start(w, c);
     check(bool(g));
-    report_decode("local", tensor, decode_us(**g, w.shape.vocab, s.seconds * 5, same));
+    report_decode(path, "local", tensor, decode_us(**g, w.shape.vocab, s.seconds * 5, same));
   }
   for (std::string over : {"gloo", "gloo sealed"}) {
     stay_on_core(0);
@@ -243,7 +251,7 @@ int run_model(const std::string& path, const settings& s) {
     {
       auto leads = process_ranks::start(w, c, groups_of(0, c, over, store), true);
       check(bool(leads));
-      report_decode(over, 2, decode_us(**leads, w.shape.vocab, s.seconds * 5, same));
+      report_decode(path, over, 2, decode_us(**leads, w.shape.vocab, s.seconds * 5, same));
     }
     other.join();
   }
@@ -263,9 +271,10 @@ int run(const settings& s) {
       fmt::print(
           "{{\"what\":\"all_reduce\",\"over\":\"{}\",\"ranks\":{},\"spin\":{},\"bytes\":{},"
           "\"us\":{:.2f},\"us_p10\":{:.2f},\"us_p90\":{:.2f},\"gb_per_s\":{:.3f},"
-          "\"socket_us\":{:.2f},\"copy_us\":{:.2f},\"of_socket\":{:.2f}}}\n",
+          "\"socket_us\":{:.2f},\"copy_us\":{:.2f},\"of_limit\":{:.2f}}}\n",
           over, s.ranks, s.spin, bytes, t.median, t.p10, t.p90, double(bytes) / t.median / 1000,
-          socket, copy, socket / t.median);
+          socket, copy, limit_us(over, socket, copy) / t.median);
+      std::fflush(stdout);
     }
   }
   return 0;
@@ -279,13 +288,15 @@ int main(int argc, char** argv) {
                "comm_bench"};
   lethe::bench::settings s;
   bool asleep = false;
-  std::string model;
-  app.add_option("MODEL", model, "folder or GGUF file: its decode steps, too");
+  std::vector<std::string> models;
+  app.add_option("MODEL", models, "folders or GGUF files: their decode steps, too");
   app.add_option("--ranks", s.ranks)->check(CLI::Range(2u, 8u));
   app.add_flag("--asleep", asleep, "ranks wait without spinning");
   app.add_option("--seconds", s.seconds, "for each number")->check(CLI::Range(0.05, 10.0));
   CLI11_PARSE(app, argc, argv);
   s.spin = !asleep;
-  if (int failed = lethe::bench::run(s)) return failed;
-  return model.empty() ? 0 : lethe::bench::run_model(model, s);
+  int failed = lethe::bench::run(s);
+  for (const std::string& model : models)
+    if (failed == 0) failed = lethe::bench::run_model(model, s);
+  return failed;
 }

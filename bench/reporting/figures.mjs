@@ -6,7 +6,8 @@ export const noisyFrom = 1.5;
 
 export const groups = {
   decode: "one stream", prefill: "prompts", streams: "streams together", attention: "attention",
-  small: "a small model", ranks: "ranks and barriers", step: "a step of Ember",
+  small: "a small model", ranks: "ranks and barriers",
+  communicators: "communicators", step: "a step of Ember",
   serving: "serving", start: "start", accuracy: "accuracy", tokenizing: "tokenizing",
   sampling: "sampling",
 };
@@ -125,7 +126,7 @@ export function otherFigures(lines) {
   return {
     ranks: every("ranks").map((l) =>
       ({...l, reached: Math.min(l.decode_ratio, l.prefill_ratio) >= 1})),
-    barriers: every("barrier"),
+    barriers: every("barrier"), sums: every("all_reduce"), links: linked(every("decode_step")),
     steps: every("step").map((l) =>
       ({...l, reached: l.streams === 1 ? l.rest_us <= 30 : undefined})),
     serving: every("serving"), starts: startsOf(every("start")),
@@ -135,6 +136,13 @@ export function otherFigures(lines) {
     tokenizing: tokenizers(every("tokenizing")), sampling: samplings(lines),
   };
 }
+
+/** Beside the same two ranks as threads of one process. */
+const linked = (lines) => lines.map((l) => {
+  const threads = lines.find((t) => samePlace(t, {...l, over: "local", tensor: 2},
+                                              ["model", "over", "tensor"]));
+  return {...l, of_threads: l.tensor === 2 && threads ? l.us / threads.us : undefined};
+});
 
 const startsOf = (lines) => lines.map((l) => {
   const aim = l.aim ?? (l.which.startsWith("embedded") ? 1 : 1.5);

@@ -58,10 +58,14 @@ export function plan({root, threads, quick}) {
   const ranks = unit("ranks", ["1b", "q8_0"], (path) => [
     {argv: [join(bin, "ranks_bench"), path, "--count", String(Math.max(2, threads)),
             ...quick ? ["--rounds", "2", "--prompt", "32"] : []], tags: {}}]);
+  const wide = unit("communicators", ["1b", "q8_0"], (path) => [
+    {argv: [join(bin, "comm_bench"), join(root, "models/ember"), path,
+            ...quick ? ["--seconds", "0.05"] : []], tags: {}}]);
+  const communicators = {...wide, name: "communicators", tags: {}, may_fail: true};
   const step = {group: "step", name: "step: models/ember", needs: [], tags: {}, commands: [
     {argv: [join(bin, "step_bench"), join(root, "models/ember"),
             ...quick ? ["--tokens", "64"] : []], tags: {}}]};
-  return [...decode, ...prefill, ...streams, attention, ...small, ranks, step,
+  return [...decode, ...prefill, ...streams, attention, ...small, ranks, communicators, step,
           ...othersHere(root)];
 }
 

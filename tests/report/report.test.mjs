@@ -86,6 +86,14 @@ test('a small model is compared by the medians of turns', () => {
   near(smallFigures(lines)[0].share, 100 / 70);
 });
 
+test('ranks stand beside a copy or sockets, and processes beside threads', () => {
+  const part = measuredPart(lines);
+  assert.match(part, /\| threads of a process \| 16 KiB \| 1\.60 \|.*\| 0\.40 \| 0\.25 \|/);
+  assert.match(part, /\| processes, sealed links \| 4 MiB \| 4000 \|.*\| 2000 \| 0\.50 \|/);
+  assert.match(part, /\| ember \| 1 \| threads of a process \| 220 \| 210 \| 230 \|  \|/);
+  assert.match(part, /\| ember \| 2 \| processes, sealed links \| 300 \|.*\| 1\.20 \|/);
+});
+
 test('what has no limit is judged by its aim', () => {
   const f = otherFigures(lines);
   assert.equal(f.ranks[0].reached, false);
