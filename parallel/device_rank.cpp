@@ -78,9 +78,10 @@ result<std::unique_ptr<nccl_world>> world_of(devices& here, const device_rank_co
                            .ranks = c.ranks,
                            .forming = c.forming,
                            .timeout = c.timeout,
+                           .pins = library->pins,
                            .fate = groups.fate,
                            .stuck = c.stuck},
-                          *library, std::move(groups.ends));
+                          library->functions, std::move(groups.ends));
 }
 
 result<std::unique_ptr<step_rank>> make_one(devices& here, loaded_device on,

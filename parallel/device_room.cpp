@@ -45,14 +45,14 @@ void add_shared(device_room& r, const model_weights& weights, const shard_part& 
   r.shared_floats = std::max({r.shared_floats, n * r.tokens * told, n * r.logit_rows * vocab});
 }
 
-size_t carve(const device_room& r, std::byte* at, device_inputs& to) {
+size_t carve(const device_room& r, size_t rows, std::byte* at, device_inputs& to) {
   carving c(at);
-  c.take(to.ids, r.tokens);
-  c.take(to.runs, r.tokens);
-  c.take(to.last_runs, r.tokens);
-  c.take(to.cosines, r.tokens * r.pairs);
-  c.take(to.sines, r.tokens * r.pairs);
-  c.take(to.draws, r.vocab == 0 ? 0 : r.logit_rows);
+  c.take(to.ids, rows);
+  c.take(to.runs, rows);
+  c.take(to.last_runs, rows);
+  c.take(to.cosines, rows * r.pairs);
+  c.take(to.sines, rows * r.pairs);
+  c.take(to.draws, r.vocab == 0 ? 0 : std::min(rows, r.logit_rows));
   c.take(to.pages, r.pages());
   return c.used();
 }
@@ -112,15 +112,15 @@ device_room device_room::of(const model_weights& weights, const shard_config& co
 
 size_t device_room::inputs_bytes() const {
   device_inputs none;
-  return carve(*this, nullptr, none);
+  return carve(*this, tokens, nullptr, none);
 }
 size_t device_room::buffers_bytes() const {
   device_buffers none;
   return carve(*this, nullptr, none);
 }
-device_inputs device_room::inputs_at(std::byte* at) const {
+device_inputs device_room::inputs_at(std::byte* at, size_t rows) const {
   device_inputs made;
-  carve(*this, at, made);
+  carve(*this, rows, at, made);
   return made;
 }
 device_buffers device_room::buffers_at(std::byte* at) const {

@@ -5,13 +5,14 @@
 
 namespace lethe {
 
-/// What a step is told, laid out the same in pinned memory and on the device.
+/// What a step is told, laid out the same in pinned memory and on the device: by its number of
+/// rows, one behind the other, so that one copy brings all.
 struct device_inputs {
   uint32_t* ids;         // [tokens]
   token_run* runs;       // decodes first, then the longer ones
   token_run* last_runs;  // the same of the queries that become logits
   float *cosines, *sines;
-  row_draw* draws;  // [logit_rows]
+  row_draw* draws;  // of rows that become logits
   uint32_t* pages;  // the plan's tables; last, for they are the plan's, not the request's
 };
 
@@ -48,7 +49,7 @@ struct device_room {
 
   size_t inputs_bytes() const;
   size_t buffers_bytes() const;
-  device_inputs inputs_at(std::byte* at) const;
+  device_inputs inputs_at(std::byte* at, size_t rows) const;
   device_buffers buffers_at(std::byte* at) const;
 };
 

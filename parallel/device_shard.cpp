@@ -29,9 +29,10 @@ struct device_shard::parts {
   step_form tell(const step_plan& plan, const step_data& data);
   void tell_runs(const step_plan& plan, bool last, run_counts& counts);
   void tell_angles(const plan_entry& e);
-  void send(uint32_t rows, uint32_t runs, uint32_t tables);
+  uint32_t places_for(const step_plan& plan) const;
+  size_t told_bytes(const step_plan& plan) const;
   void compute(const step_plan& plan, const step_data& data);
-  void draw(const step_plan& plan);
+  void draw(const step_plan& plan, const row_draw* draws);
   result<void> answer(const step_plan& plan, const step_data& data);
   result<void> wait(const char* what);
   bool asked();
@@ -57,7 +58,7 @@ struct device_shard::parts {
 
   std::unique_ptr<device_stage> stage;
   decode_graphs graphs;
-  device_inputs there{}, here{};
+  device_inputs here{};  // in pinned memory, of the step
   device_buffers buffers{};
   std::vector<uint8_t> touched;  // pages
   std::vector<kept_rows> kept;
@@ -115,8 +116,6 @@ bool device_shard::parts::has_memory() const {
 
 /// Wipes all of it: what an earlier process left there is not ours to compute with.
 void device_shard::parts::use_memory() {
-  there = room.inputs_at(inputs.data());
-  here = room.inputs_at(pinned_inputs.data());
   buffers = room.buffers_at(activations.data());
   std::memset(pinned_inputs.data(), 0, pinned_inputs.size());
   stage = std::make_unique<device_stage>(
@@ -125,7 +124,7 @@ void device_shard::parts::use_memory() {
                      .weights = *weights,
                      .room = room,
                      .part = config.part,
-                     .in = there,
+                     .inputs = inputs.data(),
                      .b = buffers,
                      .layout = layout,
                      .pool = pages.data(),
@@ -297,38 +296,36 @@ void device_shard::parts::tell_angles(const plan_entry& e) {
     }
 }
 
-/// The places of a graph that are left over hold zeros in pinned memory: runs of no tokens.
-void device_shard::parts::send(uint32_t rows, uint32_t runs, uint32_t tables) {
-  note(on.copy(there.ids, here.ids, rows * sizeof(uint32_t)));
-  note(on.copy(there.runs, here.runs, runs * sizeof(token_run)));
-  note(on.copy(there.last_runs, here.last_runs, runs * sizeof(token_run)));
-  size_t angles = rows * room.pairs * sizeof(float);
-  if (angles != 0) {
-    note(on.copy(there.cosines, here.cosines, angles));
-    note(on.copy(there.sines, here.sines, angles));
-  }
-  note(on.copy(there.pages, here.pages, tables * sizeof(uint32_t)));
+/// Of a graph, if one is made for such a step; else 0.
+uint32_t device_shard::parts::places_for(const step_plan& plan) const {
+  bool decodes = plan.logit_rows == plan.tokens && plan.entries.size() == plan.tokens;
+  return decodes ? graphs.places_for(plan.tokens) : 0;
 }
 
+/// Of pinned memory, from its begin: what the step is told.
+size_t device_shard::parts::told_bytes(const step_plan& plan) const {
+  return size_t(reinterpret_cast<std::byte*>(here.pages + plan.pages.size()) -
+                pinned_inputs.data());
+}
+
+/// The places of a graph that are left over hold zeros in pinned memory: runs of no tokens.
 void device_shard::parts::compute(const step_plan& plan, const step_data& data) {
+  const uint32_t places = places_for(plan), rows = std::max(places, plan.tokens);
+  here = room.inputs_at(pinned_inputs.data(), rows);
   step_form form = tell(plan, data);
-  bool decodes = form.runs.longer == 0 && form.logit_rows == form.tokens;
-  uint32_t places = decodes ? graphs.places_for(form.tokens) : 0;
-  uint32_t rows = std::max(places, form.tokens);
-  send(rows, std::max(places, form.runs.all()), uint32_t(plan.pages.size()));
+  note(on.copy(inputs.data(), pinned_inputs.data(), told_bytes(plan)));
   note(places != 0 ? graphs.queue(places, form.runs.tiles) : stage->queue(form));
-  if (room.vocab != 0) draw(plan);
+  if (room.vocab != 0) draw(plan, room.inputs_at(inputs.data(), rows).draws);
 }
 
 /// Behind a graph as behind anything else: graphs have none of it.
-void device_shard::parts::draw(const step_plan& plan) {
+void device_shard::parts::draw(const step_plan& plan, const row_draw* draws) {
   size_t all = plan.draws.size();
-  if (all != 0) note(on.copy(there.draws, here.draws, all * sizeof(row_draw)));
   for (size_t done = 0; done < all; done += room.draws)
     note(row.draw({.logits = buffers.logits,
                    .stride = room.vocab,
                    .vocab = uint32_t(room.vocab),
-                   .draws = there.draws + done,
+                   .draws = draws + done,
                    .count = uint32_t(std::min(room.draws, all - done)),
                    .weights = buffers.draw_weights,
                    .places = buffers.draw_places,
@@ -343,8 +340,7 @@ result<void> device_shard::parts::answer(const step_plan& plan, const step_data&
   if (done) answers.give(plan, data);
   answers.wipe(plan);
   if (plan.tokens == 0) return done;
-  size_t told = size_t(reinterpret_cast<std::byte*>(here.pages) - pinned_inputs.data());
-  wipe(pinned_inputs.data(), told + plan.pages.size() * sizeof(uint32_t));
+  wipe(pinned_inputs.data(), told_bytes(plan));
   return done;
 }
 

@@ -23,7 +23,7 @@ device_stage::device_stage(const device_setting& with)
       shape_(weights_.shape),
       part_(with.part),
       room_(with.room),
-      in_(with.in),
+      inputs_(with.inputs),
       b_(with.b),
       layout_(with.layout),
       pool_(with.pool),
@@ -33,6 +33,7 @@ device_stage::device_stage(const device_setting& with)
 device_error device_stage::queue(const step_form& form) {
   error_ = 0;
   rows_ = form.tokens;
+  in_ = room_.inputs_at(inputs_, rows_);
   x_ = b_.x[0];
   enter();
   for (uint32_t layer = part_.layers.begin; layer < part_.layers.end; ++layer) {

@@ -37,7 +37,7 @@ struct device_setting {
   const device_weights& weights;
   const device_room& room;
   shard_part part;
-  device_inputs in;
+  std::byte* inputs;  // room.inputs_bytes
   device_buffers b;
   kv_layout layout;
   std::byte* pool;
@@ -94,14 +94,15 @@ class device_stage {
   const model_shape& shape_;
   const shard_part part_;
   const device_room& room_;
-  const device_inputs in_;
+  std::byte* const inputs_;
   const device_buffers b_;
   const kv_layout layout_;
   std::byte* const pool_;
   nccl_world* const world_;
   float* const shared_;
 
-  uint32_t rows_ = 0;  // of the residual stream
+  device_inputs in_{};  // of the step that is queued
+  uint32_t rows_ = 0;   // of the residual stream
   float* x_ = nullptr;
   device_error error_ = 0;
 };

@@ -16,6 +16,12 @@ struct device_facts {
   uint64_t memory = 0;
 };
 
+/// NCCL, and what the environment in which it was loaded was closed with.
+struct loaded_nccl {
+  nccl_functions functions;
+  nccl_pins pins;
+};
+
 /// The accelerators of this host, and what their ranks talk through.
 class devices {
  public:
@@ -27,7 +33,8 @@ class devices {
   virtual const cuda_row& row(arithmetic how) = 0;
   /// Before this process has a second thread: what NCCL reads when it is loaded.
   virtual result<void> close_environment(const nccl_pins& pins) = 0;
-  virtual result<nccl_functions> nccl() = 0;
+  /// After close_environment.
+  virtual result<loaded_nccl> nccl() = 0;
 };
 
 /// Those that this program was built for: CUDA's, or none.

@@ -83,7 +83,7 @@ result<void> nccl_communicator::wipe(void* zeros, size_t bytes, nccl_stream on) 
   const size_t count = bytes / sizeof(float);
   if (used_.bytes_max > count * sizeof(float))
     return session_->refuse("wipe: there are fewer zeros than the largest call had data");
-  const nccl_staging& s = session_->config().staging;
+  const nccl_staging& s = session_->config().pins.staging;
   size_t left = used_.bytes_max == 0 ? 0 : s.channels * s.bytes;
   for (; left != 0; left -= std::min(left, count * sizeof(float))) {
     if (used_.ring)

@@ -25,7 +25,7 @@ nccl_setup setup_of(const nccl_config& c) {
   nccl_setup s;
   s.blocking = 0;
   s.split_share = 0;
-  s.channels_min = s.channels_max = int(c.staging.channels);
+  s.channels_min = s.channels_max = int(c.pins.staging.channels);
   return s;
 }
 
@@ -61,8 +61,21 @@ nccl_status nccl_session::state_of(group g) const {
   return answered == nccl_status::success ? state : answered;
 }
 
-/// The id goes over sealed links of this epoch: whoever reads it could take a rank's place.
+/// NCCL reads files with its first group, and writes into the environment what they say.
 result<void> nccl_session::form() {
+  if (auto closed = see_environment(); !closed) return closed;
+  if (auto formed = form_groups(); !formed) return formed;
+  return see_environment();
+}
+
+result<void> nccl_session::see_environment() {
+  auto closed = check_nccl_environment(config_.pins);
+  if (!closed) heard(closed.why());
+  return closed;
+}
+
+/// The id goes over sealed links of this epoch: whoever reads it could take a rank's place.
+result<void> nccl_session::form_groups() {
   nccl_id id{};
   if (config_.rank == 0) {
     auto made = run(nccl_call::get_unique_id, world, [&] { return library_.get_unique_id(&id); });

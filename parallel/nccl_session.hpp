@@ -28,7 +28,8 @@ struct nccl_config {
   std::chrono::milliseconds timeout{30'000};
   /// How often a rank looks whether NCCL failed, and whether another rank did.
   std::chrono::milliseconds beat{10};
-  nccl_staging staging;
+  /// As the environment was closed with them: who changed it since forms no group.
+  nccl_pins pins;
   /// Of the control group, so that what it tells of an end is why NCCL's groups ended.
   std::shared_ptr<group_fate> fate;
   /// NCCL does not come back from a call: only this process's end frees what it holds. At most
@@ -119,6 +120,8 @@ class nccl_session {
   result<void> settle(std::chrono::milliseconds most, nccl_call what, group on, nccl_status said);
   nccl_status state_of(group g) const;
 
+  result<void> form_groups();
+  result<void> see_environment();
   result<void> split(group into, uint32_t color, uint32_t key);
   result<std::vector<uint64_t>> tell_all(uint64_t mine);
   result<void> give_back(void* memory);

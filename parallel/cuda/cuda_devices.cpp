@@ -38,9 +38,17 @@ class cuda_devices final : public devices {
     return how == arithmetic::tensor ? cuda_tensor : cuda;
   }
   result<void> close_environment(const nccl_pins& pins) override {
+    pins_ = pins;
     return close_nccl_environment(pins);
   }
-  result<nccl_functions> nccl() override { return load_nccl(); }
+  result<loaded_nccl> nccl() override {
+    auto functions = load_nccl();
+    if (!functions) return functions.why();
+    return loaded_nccl{*functions, pins_};
+  }
+
+ private:
+  nccl_pins pins_;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ class no_devices final : public devices {
   result<std::unique_ptr<accelerator>> open(uint32_t) override { return not_built(); }
   const cuda_row& row(arithmetic) override { std::abort(); }  // nobody has opened one
   result<void> close_environment(const nccl_pins&) override { return not_built(); }
-  result<nccl_functions> nccl() override { return not_built(); }
+  result<loaded_nccl> nccl() override { return not_built(); }
 };
 
 }  // namespace

@@ -56,6 +56,7 @@ device_error device::put(std::function<device_error()> call) {
 }
 
 device_error device::copy(void* to, const void* from, size_t bytes) {
+  ++counts_.copies;
   return copy_stretches(to, from, bytes, bytes, 1);
 }
 

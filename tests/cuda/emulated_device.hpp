@@ -41,7 +41,7 @@ class device final : public accelerator {
   bool capturing() const { return recorded_ != nullptr; }
 
   struct counts {
-    uint32_t allocations = 0, graphs_run = 0;
+    uint32_t allocations = 0, graphs_run = 0, copies = 0;
     uint32_t waits = 0;  // for what was queued, whether by asking or not
   };
   const counts& counted() const { return counts_; }

@@ -31,8 +31,14 @@ class emulated_devices final : public devices {
   const cuda_row& row(arithmetic how) override {
     return how == arithmetic::tensor ? emulated_tensor_row : emulated_row;
   }
-  result<void> close_environment(const nccl_pins&) override { return {}; }
-  result<nccl_functions> nccl() override { return emulated::nccl_over_sockets(); }
+  result<void> close_environment(const nccl_pins& pins) override {
+    pins_ = pins;
+    return close_nccl_environment(pins, "/nonexistent/nccl.conf");  // nobody here reads it
+  }
+  result<loaded_nccl> nccl() override { return loaded_nccl{emulated::nccl_over_sockets(), pins_}; }
+
+ private:
+  nccl_pins pins_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "parallel/nccl_world.hpp"
+#include "tests/unit/nccl_closed.hpp"
 #include "tests/unit/nccl_fake.hpp"
 #include "tests/unit/parallel_gloo_group.hpp"
 
@@ -12,7 +13,7 @@ namespace lethe::testing {
 
 struct nccl_ranks {
   explicit nccl_ranks(cut grid, fake_nccl::options o = {})
-      : shape(grid), staging(o.staging), fake(o), worlds(size()), whys(size()) {}
+      : shape(grid), pins(closed_environment(o.staging)), fake(o), worlds(size()), whys(size()) {}
 
   uint32_t size() const { return shape.tensor * shape.pipeline; }
 
@@ -22,7 +23,7 @@ struct nccl_ranks {
             .forming = timeout,
             .timeout = timeout,
             .beat = beat,
-            .staging = staging,
+            .pins = pins,
             .fate = fates[rank],
             .stuck = [this](const error& why) {
               std::lock_guard lock(mutex);
@@ -89,7 +90,7 @@ struct nccl_ranks {
   }
 
   const cut shape;
-  const nccl_staging staging;
+  const nccl_pins pins;
   std::chrono::milliseconds timeout{20'000};
   std::chrono::milliseconds beat{1};
   std::chrono::milliseconds patience_at_end{30'000};  // until all ranks leave

@@ -8,6 +8,7 @@
 #include "parallel/nccl_world.hpp"
 #include "tests/cuda/emulated_device.hpp"
 #include "tests/cuda/nccl_over_sockets.hpp"
+#include "tests/unit/nccl_closed.hpp"
 #include "tests/unit/parallel_gloo_group.hpp"
 
 // Ranks with an emulated device each, on the library over sockets: its own groups, and worlds.
@@ -99,11 +100,7 @@ struct socket_worlds {
     });
     on_all(size, [&](uint32_t r) {
       emulated::device device;
-      nccl_config c{.rank = r,
-                    .ranks = shape,
-                    .timeout = timeout,
-                    .staging = {2, 64 << 10},
-                    .fate = fates[r]};
+      nccl_config c{.rank = r, .ranks = shape, .timeout = timeout, .pins = pins, .fate = fates[r]};
       c.beat = std::chrono::milliseconds(2);
       auto w = nccl_world::join(c, nccl_over_sockets(), std::move(controls[r]));
       ASSERT_TRUE(w) << w.why().text;
@@ -114,6 +111,7 @@ struct socket_worlds {
 
   const cut shape;
   const uint32_t size;
+  const nccl_pins pins = closed_environment({2, 64 << 10});
   uint64_t epoch = 0;
   std::chrono::milliseconds timeout{20'000};
 };

@@ -195,7 +195,8 @@ TEST(DeviceShard, WipesPagesAndScratchWhenAPlanSaysSoAndAtItsEnd) {
   EXPECT_EQ(r.device->left_full().size(), 2u) << "the weights alone keep their bytes";
 }
 
-TEST(DeviceShard, TakesNoMemoryAndWaitsOnceInAStepAndDecodesByGraphs) {
+/// One copy in, one out, and no memory.
+TEST(DeviceShard, CopiesTwiceAndWaitsOnceInAStepAndDecodesByGraphs) {
   random_model m(small_shape(2, 96), {});
   std::vector<prompt> prompts;
   for (uint32_t i = 0; i < 5; ++i) prompts.push_back(random_prompt(4 + i, 53, i));
@@ -207,6 +208,7 @@ TEST(DeviceShard, TakesNoMemoryAndWaitsOnceInAStepAndDecodesByGraphs) {
   auto after = r.device->counted();
   EXPECT_EQ(after.allocations, before.allocations);
   EXPECT_EQ(after.waits - before.waits, steps.size());
+  EXPECT_EQ(after.copies - before.copies, 2 * steps.size());
   EXPECT_EQ(after.graphs_run - before.graphs_run, steps.size());
 }
 

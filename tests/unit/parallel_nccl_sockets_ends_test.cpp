@@ -332,7 +332,11 @@ std::string live(uint32_t own, folder_store& store, std::chrono::milliseconds ti
   g.fate = fate;
   auto control = gloo_communicator::join(std::move(g), store);
   if (!control) return "control: " + control.why().text;
-  nccl_config c{.rank = own, .ranks = grid, .timeout = timeout, .fate = fate};
+  nccl_config c{.rank = own,
+                .ranks = grid,
+                .timeout = timeout,
+                .pins = closed_environment({2, 64 << 10}),
+                .fate = fate};
   auto w = nccl_world::join(c, nccl_over_sockets(), *std::move(control));
   if (!w) return "join: " + w.why().text;
   emulated::device device;
