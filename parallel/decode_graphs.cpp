@@ -19,16 +19,22 @@ decode_graphs::~decode_graphs() {
 
 device_error decode_graphs::make(device_stage& stage, uint32_t decodes_max, uint32_t tiles_max,
                                  bool talks) {
-  tile_buckets_ = bucket_of(tiles_max) + 1;
-  for (uint32_t i = 0; i <= bucket_of(decodes_max); ++i) {
-    uint32_t decodes = std::min(1u << i, decodes_max);
+  const auto tile_buckets = buckets(tiles_max);
+  tile_buckets_ = uint32_t(tile_buckets.size());
+  for (uint32_t decodes : buckets(decodes_max)) {
     if (talks)
       if (device_error e = stage.queue(form_of(decodes, 1))) return e;
-    for (uint32_t j = 0; j < tile_buckets_; ++j)
-      if (device_error e = make_one(stage, decodes, std::min(1u << j, tiles_max))) return e;
+    for (uint32_t tiles : tile_buckets)
+      if (device_error e = make_one(stage, decodes, tiles)) return e;
   }
   decodes_max_ = decodes_max;
   return 0;
+}
+
+std::vector<uint32_t> decode_graphs::buckets(uint32_t most) {
+  std::vector<uint32_t> all;
+  for (uint32_t i = 0; i <= bucket_of(most); ++i) all.push_back(std::min(1u << i, most));
+  return all;
 }
 
 device_error decode_graphs::make_one(device_stage& stage, uint32_t decodes, uint32_t tiles) {

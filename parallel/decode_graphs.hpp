@@ -23,6 +23,8 @@ class decode_graphs {
     return decodes > decodes_max_ ? 0 : std::min(std::bit_ceil(decodes), decodes_max_);
   }
   device_error queue(uint32_t places, uint32_t tiles);
+  /// What graphs are made for, of decodes or of tiles: 1, 2, 4 ... and the most.
+  static std::vector<uint32_t> buckets(uint32_t most);
   uint32_t count() const { return uint32_t(all_.size()); }
 
  private:

@@ -1,6 +1,6 @@
 #include "parallel/device_room.hpp"
 
-#include <algorithm>
+#include "parallel/nccl_abi.hpp"
 
 namespace lethe {
 namespace {
@@ -103,10 +103,10 @@ device_room device_room::of(const model_weights& weights, const shard_config& co
     r.table_pages = std::min<size_t>(
         config.pages, (shape.context_max + config.page_tokens - 1) / config.page_tokens);
   r.tiles = uint32_t((r.table_pages * config.page_tokens + attention_tile - 1) / attention_tile);
-  uint32_t heads = part.heads.size();
-  size_t longest = decode_scratch_floats(how, 1, heads, shape.head_dim, r.tiles);
+  r.how = how, r.heads = part.heads.size(), r.head_dim = shape.head_dim;
+  size_t longest = decode_scratch_floats(how, 1, r.heads, r.head_dim, r.tiles);
   r.score_floats =
-      std::max(longest, std::min(score_tiles * attention_tile * heads, r.tokens * longest));
+      std::max(longest, std::min(score_tiles * attention_tile * r.heads, r.tokens * longest));
   return r;
 }
 
@@ -117,6 +117,10 @@ size_t device_room::inputs_bytes() const {
 size_t device_room::buffers_bytes() const {
   device_buffers none;
   return carve(*this, nullptr, none);
+}
+size_t device_room::shared_bytes() const {
+  constexpr size_t page = nccl_window_alignment;
+  return (shared_floats * sizeof(float) + page - 1) / page * page;
 }
 device_inputs device_room::inputs_at(std::byte* at, size_t rows) const {
   device_inputs made;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "parallel/accelerator.hpp"
 #include "parallel/shard.hpp"
 
@@ -31,6 +33,12 @@ struct device_buffers {
   uint32_t* drawn;        // [logit_rows]
 };
 
+/// Tiles that a window can lie in, of so many at most; a window of 0 sees all.
+constexpr uint32_t tiles_in(uint32_t window, uint32_t most) {
+  return window == 0 ? most
+                     : std::min(most, (window - 1 + attention_tile - 1) / attention_tile + 1);
+}
+
 /// How much room a shard's steps take.
 struct device_room {
   size_t tokens, logit_rows;
@@ -41,14 +49,22 @@ struct device_room {
   size_t table_pages;    // of one sequence at most
   uint32_t tiles;        // that the longest context has
   size_t score_floats;   // of decodes whose scores are computed at once
+  arithmetic how;
+  uint32_t heads, head_dim;  // of this rank's part
 
   /// `score_tiles`: whose scores there is room for at once, in all heads.
   static device_room of(const model_weights& weights, const shard_config& config, arithmetic how,
                         size_t score_tiles);
   size_t pages() const { return tokens * table_pages; }
+  /// Decodes over so many tiles whose scores there is room for.
+  size_t decodes_at_once(uint32_t tiles_max) const {
+    return score_floats / decode_scratch_floats(how, 1, heads, head_dim, tiles_max);
+  }
 
   size_t inputs_bytes() const;
   size_t buffers_bytes() const;
+  /// Of NCCL's memory, which comes in whole pages.
+  size_t shared_bytes() const;
   device_inputs inputs_at(std::byte* at, size_t rows) const;
   device_buffers buffers_at(std::byte* at) const;
 };

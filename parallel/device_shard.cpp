@@ -75,9 +75,9 @@ result<void> failed(const char* what, device_error e) {
 }
 
 /// Registered, where devices reach each other. Where one rank has no room, all are told.
-result<std::span<std::byte>> take_shared(nccl_world* world, size_t floats) {
-  if (floats == 0) return std::span<std::byte>();
-  auto memory = world->allocate(floats * sizeof(float));
+result<std::span<std::byte>> take_shared(nccl_world* world, size_t bytes) {
+  if (bytes == 0) return std::span<std::byte>();
+  auto memory = world->allocate(bytes);
   if (!memory) return memory.why();
   return std::span(static_cast<std::byte*>(memory->at), memory->bytes);
 }
@@ -175,7 +175,7 @@ result<std::unique_ptr<device_shard>> device_shard::make(accelerator& on, const 
     return fail("shard: a vocabulary of {} tokens; a device draws from {} at most", vocab,
                 draw_vocab_max);
   auto shared =
-      take_shared(world, device_room::of(weights->get(), config, row.arithmetic, 0).shared_floats);
+      take_shared(world, device_room::of(weights->get(), config, row.arithmetic, 0).shared_bytes());
   if (!shared) return shared.why();
   auto made = start(on, row, std::move(weights), with, world, *shared);
   if (!made && world != nullptr) world->abort();

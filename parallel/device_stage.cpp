@@ -4,15 +4,6 @@
 #include <cmath>
 
 namespace lethe {
-namespace {
-
-/// Tiles that a window can lie in.
-uint32_t tiles_of(uint32_t window, uint32_t most) {
-  return window == 0 ? most
-                     : std::min(most, (window - 1 + attention_tile - 1) / attention_tile + 1);
-}
-
-}  // namespace
 
 device_stage::device_stage(const device_setting& with)
     : on_(with.on),
@@ -106,13 +97,12 @@ void device_stage::attend(uint32_t layer, const token_run* runs, const run_count
                      .group = group,
                      .window = window,
                      .scale = 1.0f / std::sqrt(float(shape_.head_dim)),
-                     .tiles_max = tiles_of(window, counts.tiles),
+                     .tiles_max = tiles_in(window, counts.tiles),
                      .scratch = b_.scores};
   for (uint32_t done = 0; done < counts.decodes; done += a.run_count) {
-    size_t fit = room_.score_floats /
-                 decode_scratch_floats(row_.arithmetic, 1, a.heads, a.kv.head_dim, a.tiles_max);
     a.runs = runs + done;
-    a.run_count = uint32_t(std::min<size_t>(fit, counts.decodes - done));
+    a.run_count =
+        uint32_t(std::min<size_t>(room_.decodes_at_once(a.tiles_max), counts.decodes - done));
     note(row_.attend(a, stream_));
   }
   if (counts.longer == 0) return;

@@ -83,15 +83,25 @@ class placing {
   size_t end_ = 0;
 };
 
+placing places_of(model_weights& all, const shard_part& part) {
+  placing places;
+  for_each(all, part, [&places](auto&, const held_weight& w) { places.add(w); });
+  return places;
+}
+
 }  // namespace
+
+size_t device_weights::bytes_of(const model_weights& all, const shard_part& part) {
+  model_weights read = all;
+  return places_of(read, part).bytes();
+}
 
 result<std::unique_ptr<device_weights>> device_weights::load(accelerator& on,
                                                              const weight_source& from,
                                                              const shard_part& part,
                                                              const upload_options& how) {
   model_weights read = from.weights();
-  placing places;
-  for_each(read, part, [&](auto&, const held_weight& w) { places.add(w); });
+  const placing places = places_of(read, part);
   std::unique_ptr<device_weights> made(new device_weights(on, read, part, places.bytes()));
   std::byte* to = made->memory_.data();
   if (to == nullptr)

@@ -27,6 +27,9 @@ class device_weights {
                                                       const shard_part& part,
                                                       const upload_options& how = {});
 
+  /// What a part takes. Only where weights lie is looked at: they need no memory.
+  static size_t bytes_of(const model_weights& all, const shard_part& part);
+
   /// The source's, their pointers the device's: a matrix's to its part (weight_parts, `held`). What
   /// the rank has nothing of is not to be read.
   const model_weights& get() const { return weights_; }

@@ -12,6 +12,11 @@ namespace lethe {
 struct nccl_staging {
   uint32_t channels = 16;
   size_t bytes = size_t{4} << 20;
+
+  /// Of a way on one channel: beside these NCCL makes the buffers of its two other protocols, of
+  /// its own sizes (8 steps of 512 threads by 8 lines of 16 bytes, and of 640 by 120 words),
+  /// though nothing goes through them.
+  size_t way_bytes() const { return bytes + 8 * 512 * 8 * 16 + 8 * 640 * 120 * 8; }
 };
 
 /// What a rank lets NCCL choose: nothing that could differ from run to run, load code, listen, or

@@ -81,6 +81,7 @@ struct EngineStatus {
   pipeline @7 :UInt16;
   others @8 :List(Text) $public;  # hosts of its ranks besides
   devices @9 :List(Text) $public;  # of its ranks, "south:cuda:1" where that host doesn't lead; none: on cores
+  arithmetic @10 :Config.Arithmetic;
 }
 
 struct Listener {

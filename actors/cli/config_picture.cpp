@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/cluster/load_scaling.hpp"
+#include "runtime/config/plan_memory.hpp"
 #include "runtime/config/quantity.hpp"
 #include "runtime/config/shape_of.hpp"
 #include "runtime/config/toml_mapper.hpp"
@@ -17,8 +18,7 @@ std::string model_text(const checked_config& c) {
   std::string path = c.config.resolve(c.config.get().getModel().getPath().cStr()).string();
   if (!c.model) return path;
   return fmt::format("{} ({}, {} layers, {} heads, {} in memory)", path, c.model->shape.family,
-                     c.model->shape.layers, c.model->shape.heads,
-                     bytes_text(c.model->weight_bytes));
+                     c.model->shape.layers, c.model->shape.heads, bytes_text(c.weight_bytes));
 }
 
 std::string host_text(const placed_host& h) {
@@ -29,18 +29,20 @@ std::string host_text(const placed_host& h) {
                             h.devices.size() == 1 ? "" : "s", bytes_text(h.device_memory));
 }
 
-/// Whom a rank shares its weights with.
+/// Whom a rank on cores shares its weights with.
 const char* copy_text(const checked_config& c, const placed_rank& rank) {
   if (rank.on_device()) return "";
   bool shared = c.config.get().getEngines().getProcesses() == schema::Processes::SHARED;
   return shared ? " (of the host's one copy)" : " (of its engine's copy)";
 }
 
-/// What a rank leaves of its device.
-std::string device_text(const rank_need& need, const placed_host& host) {
-  uint64_t left = host.device_memory - std::min(host.device_memory, need.all());
-  return fmt::format(", {} to work in, {} left of {}", bytes_text(need.work), bytes_text(left),
-                     bytes_text(host.device_memory));
+/// What else it takes of its device, and leaves; none: it is on cores.
+std::string device_text(const checked_config& c, size_t i) {
+  if (c.needs.empty() || !c.layout.ranks[i].on_device()) return {};
+  uint64_t all = c.layout.hosts[c.layout.ranks[i].host].device_memory;
+  uint64_t left = all - std::min(all, c.needs[i].all());
+  return fmt::format("about {}; {} left of {}", estimated_text(c.needs[i]), bytes_text(left),
+                     bytes_text(all));
 }
 
 std::string rank_text(const checked_config& c, size_t i) {
@@ -49,9 +51,7 @@ std::string rank_text(const checked_config& c, size_t i) {
       r.on_device() ? r.device : fmt::format("{} thread{}", r.threads, r.threads == 1 ? "" : "s");
   std::string text = fmt::format("stage {} rank {}  {}", r.stage, r.tensor_rank, on);
   if (c.needs.empty()) return text;
-  text += fmt::format("  {} weights{}, {} keys and values", bytes_text(c.needs[i].weights),
-                      copy_text(c, r), bytes_text(c.needs[i].kv));
-  return r.on_device() ? text + device_text(c.needs[i], c.layout.hosts[r.host]) : text;
+  return text + fmt::format("  {}", computed_text(c.needs[i], copy_text(c, r)));
 }
 
 /// The ranks of a host, grouped by engine.
@@ -66,6 +66,12 @@ std::vector<std::vector<size_t>> engines_on(const cluster_layout& layout, uint32
   return engines;
 }
 
+void print_rank(const checked_config& c, size_t i, const std::string& stem, bool last) {
+  fmt::print("{}{} {}\n", stem, last ? "└─" : "├─", rank_text(c, i));
+  std::string more = device_text(c, i);
+  if (!more.empty()) fmt::print("{}{}      {}\n", stem, last ? " " : "│", more);
+}
+
 void print_host(const checked_config& c, uint32_t host, bool last_host) {
   const auto& h = c.layout.hosts[host];
   const char* stem = last_host ? "   " : "│  ";
@@ -77,8 +83,8 @@ void print_host(const checked_config& c, uint32_t host, bool last_host) {
     fmt::print("{}{} engine {}\n", stem, last_engine ? "└─" : "├─",
                c.layout.ranks[engines[e][0]].engine);
     for (size_t r = 0; r < engines[e].size(); ++r)
-      fmt::print("{}{}{} {}\n", stem, last_engine ? "   " : "│  ",
-                 r + 1 == engines[e].size() ? "└─" : "├─", rank_text(c, engines[e][r]));
+      print_rank(c, engines[e][r], std::string(stem) + (last_engine ? "   " : "│  "),
+                 r + 1 == engines[e].size());
   }
 }
 

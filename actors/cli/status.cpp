@@ -61,9 +61,15 @@ std::string joined(capnp::List<capnp::Text>::Reader names) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
-/// "1x2, ranks on south, too", "2x1 on cuda:0, cuda:1"
+const char* name_of(schema::Arithmetic how) {
+  return how == schema::Arithmetic::TENSOR ? "tensor" : "exact";
+}
+
+/// "1x2, ranks on south, too", "2x1 on cuda:0, cuda:1", "1x1 on cuda:0 (tensor arithmetic)"
 std::string where_text(schema::EngineStatus::Reader e) {
-  if (e.getDevices().size() > 0) return " on " + joined(e.getDevices());
+  if (e.getDevices().size() > 0)
+    return " on " + joined(e.getDevices()) +
+           (e.getArithmetic() == schema::Arithmetic::TENSOR ? " (tensor arithmetic)" : "");
   return e.getOthers().size() == 0 ? "" : fmt::format(", ranks on {}, too", joined(e.getOthers()));
 }
 
@@ -116,6 +122,7 @@ void write_engine(json_text& out, schema::EngineStatus::Reader e) {
   out.open('{').key("engine").number(uint64_t{e.getSlot()}).key("host").text(e.getHost().cStr());
   write_names(out, "others", e.getOthers());
   write_names(out, "devices", e.getDevices());
+  out.key("arithmetic").text(name_of(e.getArithmetic()));
   out.key("phase").text(word_of(state.getPhase())).key("epoch").number(uint64_t{state.getEpoch()});
   out.key("pid").number(uint64_t{state.getPid()}).key("restarts").number(uint64_t{e.getRestarts()});
   out.key("reason").text(state.getReason().cStr()).key("running").number(uint64_t{l.getRunning()});

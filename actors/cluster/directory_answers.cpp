@@ -41,6 +41,7 @@ void write_engine(schema::EngineStatus::Builder b, const engine_instance& e, fle
     const bool leads = place.ranks.empty() || place.ranks[i] == place.host;
     devices.set(i, leads ? place.devices[i] : place.ranks[i] + ":" + place.devices[i]);
   }
+  b.setArithmetic(e.place.arithmetic);
   b.setRestarts(uint16_t(std::min<uint32_t>(e.restarts, UINT16_MAX)));
   b.setRetryMs(e.phase == schema::Phase::WAITING && e.retry_at > now ? uint32_t(e.retry_at - now)
                                                                      : 0);

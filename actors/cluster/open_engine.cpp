@@ -1,11 +1,10 @@
 #include "actors/cluster/open_engine.hpp"
 
-#include <algorithm>
-
 #include "actors/cluster/rank_device.hpp"
 #include "actors/cluster/rank_link.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/config/check_policy.hpp"
+#include "runtime/config/engine_config_of.hpp"
 #include "runtime/config/shape_of.hpp"
 #include "runtime/policy/policy.hpp"
 #include "runtime/trace/allowed_types.hpp"
@@ -29,22 +28,12 @@ trace_mode mode_of(schema::TraceMode m) {
 }  // namespace
 
 engine_config config_of(schema::EngineSpec::Reader spec) {
-  auto b = spec.getBatching();
-  constexpr kv_type kv[] = {kv_type::f32, kv_type::bf16, kv_type::int8};
-  return {.ranks = {spec.getEngines().getTensor(), spec.getEngines().getPipeline()},
-          .threads = spec.getThreads(),
-          .kv = kv[std::min(size_t(b.getKv()), std::size(kv) - 1)],
-          .page_tokens = b.getPageTokens(),
-          .kv_bytes = b.getKvMemory(),
-          .context = spec.getModel().getContext(),
-          .step_tokens = b.getStepTokens(),
-          .chunk_tokens = b.getChunkTokens(),
-          .running = b.getRunning(),
-          .queue = b.getQueue(),
-          .default_max_tokens = b.getDefaultMaxTokens(),
-          // What any other profile would be refused for, by the same table.
-          .keeps_prefixes = spec.getProfile() == schema::Profile::LAB &&
-                            wants(spec.getOptimizations(), "prefix-cache")};
+  auto made = engine_config_of(spec.getEngines(), spec.getBatching(), spec.getModel());
+  made.threads = spec.getThreads();
+  // What any other profile would be refused for, by the same table.
+  made.keeps_prefixes =
+      spec.getProfile() == schema::Profile::LAB && wants(spec.getOptimizations(), "prefix-cache");
+  return made;
 }
 
 hash32 program_digest() {

@@ -176,11 +176,13 @@ result<cluster_plan> cluster_plan::make(schema::Config::Reader config, const mac
 
 std::vector<engine_place> cluster_plan::places() const {
   if (kept_) return *kept_;
+  const auto how = config().getEngines().getArithmetic();
   std::vector<engine_place> all;
   for (const auto& rank : layout_.ranks) {
     if (rank.engine >= engines_) break;
     const auto& host = layout_.hosts[rank.host].name;
-    if (rank.engine == all.size()) all.push_back({.host = host, .version = version_});
+    if (rank.engine == all.size())
+      all.push_back({.host = host, .version = version_, .arithmetic = how});
     all.back().ranks.push_back(host);
     if (rank.on_device()) all.back().devices.push_back(rank.device);
   }

@@ -28,6 +28,7 @@ struct engine_place {
   uint32_t version = 0;
   std::vector<std::string> ranks = {};    // the host of each, if they lie on several
   std::vector<std::string> devices = {};  // of each rank; none: on cores
+  schema::Arithmetic arithmetic = schema::Arithmetic::EXACT;
 
   /// Each once, the leading one first.
   std::vector<std::string> hosts() const;

@@ -1,12 +1,9 @@
 #include "runtime/config/check_config.hpp"
 
-#include <map>
-
-#include "parallel/device_upload.hpp"
 #include "runtime/config/check_listeners.hpp"
 #include "runtime/config/check_policy.hpp"
 #include "runtime/config/check_services.hpp"
-#include "runtime/config/quantity.hpp"
+#include "runtime/config/plan_memory.hpp"
 #include "runtime/model/dtype_name.hpp"
 
 namespace lethe {
@@ -84,69 +81,6 @@ void check_model(cluster_config& config, const model_facts& model) {
   if (!type) config.refuse("model.quantize", "{}", type.why().text);
 }
 
-/// Of what the ranks of one engine on one host read, there is one copy there.
-struct copies {
-  explicit copies(const checked_config& c) : whole(c.model->weight_bytes), how(processes_of(c)) {}
-  static schema::Processes processes_of(const checked_config& c) {
-    return c.config.get().getEngines().getProcesses();
-  }
-  void add(const placed_rank& rank, const rank_need& need) {
-    // All engines of one process share theirs.
-    uint64_t& engine = of[how == schema::Processes::SHARED ? 0 : rank.engine];
-    engine = how == schema::Processes::RANKS ? std::min(whole, engine + need.weights) : whole;
-  }
-  uint64_t bytes() const {
-    uint64_t all = 0;
-    for (auto [engine, own] : of) all += own;
-    return all;
-  }
-  uint64_t whole;
-  schema::Processes how;
-  std::map<uint32_t, uint64_t> of;
-};
-
-/// Each device holds one rank.
-void check_device_memory(checked_config& c) {
-  for (size_t i = 0; i < c.layout.ranks.size(); ++i) {
-    const auto& rank = c.layout.ranks[i];
-    const auto& host = c.layout.hosts[rank.host];
-    if (!rank.on_device() || c.needs[i].all() <= host.device_memory) continue;
-    return c.config.refuse(
-        "model.path",
-        "too large: a rank needs {} of weights, {} for keys and values and {} to work in, {} of "
-        "host {} has {}; a wider cut, or a smaller kv_memory, step_tokens or running",
-        bytes_text(c.needs[i].weights), bytes_text(c.needs[i].kv), bytes_text(c.needs[i].work),
-        rank.device, host.name, bytes_text(host.device_memory));
-  }
-}
-
-/// A rank on a device takes no more of its host's memory than its weights go through.
-void check_host_memory(checked_config& c) {
-  for (uint32_t h = 0; h < c.layout.hosts.size(); ++h) {
-    const auto& host = c.layout.hosts[h];
-    uint64_t kv = 0, loading = 0, ranks = 0;
-    copies weights(c);
-    for (size_t i = 0; i < c.layout.ranks.size(); ++i) {
-      const auto& rank = c.layout.ranks[i];
-      if (rank.host != h) continue;
-      ++ranks;
-      if (rank.on_device()) {
-        loading += upload_pieces * upload_piece_bytes;
-        continue;
-      }
-      weights.add(rank, c.needs[i]);
-      kv += c.needs[i].kv;
-    }
-    if (kv + weights.bytes() + loading > host.memory)
-      c.config.refuse("model.path",
-                      "too large: {} of weights, {} to load devices through and {} for keys and "
-                      "values of {} ranks, host {} gives {}; quantize, a smaller kv_memory or "
-                      "fewer engines",
-                      bytes_text(weights.bytes()), bytes_text(loading), bytes_text(kv), ranks,
-                      host.name, bytes_text(host.memory));
-  }
-}
-
 /// A service's host matters for its certificate only.
 void place_service(checked_config& c) {
   auto hosts = c.config.get().getHosts();
@@ -169,7 +103,7 @@ std::vector<std::string> hold_against_policy(checked_config& c) {
 }  // namespace
 
 checked_config check_config(const std::filesystem::path& file, const machine& here) {
-  checked_config c{cluster_config::read(file), {}, {}, {}};
+  checked_config c{cluster_config::read(file), {}, {}, {}, 0};
   if (!c.good()) return c;
   check_services(c.config);
   bool clear = c.good();
@@ -185,16 +119,7 @@ checked_config check_config(const std::filesystem::path& file, const machine& he
   c.model = read_model(c.config, c.layout);
   if (!c.model) return c;
   check_model(c.config, *c.model);
-  if (!c.good()) return c;
-  auto e = c.config.get().getEngines();
-  for (const auto& rank : c.layout.ranks)
-    c.needs.push_back(need_of(
-        *c.model,
-        part_for(c.model->shape, {e.getTensor(), e.getPipeline()}, rank.stage, rank.tensor_rank),
-        c.config.get().getBatching(),
-        rank.on_device() ? std::optional(arithmetic(e.getArithmetic())) : std::nullopt));
-  check_device_memory(c);
-  check_host_memory(c);
+  if (c.good()) plan_memory(c);
   return c;
 }
 

@@ -2,8 +2,9 @@
 
 #include <optional>
 
+#include "parallel/rank_need.hpp"
 #include "runtime/config/layout.hpp"
-#include "runtime/config/memory_need.hpp"
+#include "runtime/model/inspect.hpp"
 
 namespace lethe {
 
@@ -13,6 +14,7 @@ struct checked_config {
   cluster_layout layout;
   std::optional<model_facts> model;  // none: not on this machine
   std::vector<rank_need> needs;      // beside layout.ranks, if the model is here
+  uint64_t weight_bytes = 0;         // of the whole model, as it is loaded
 
   bool good() const { return config.problems().empty(); }
   /// An issuer, a relay or a witness: no model, no engines.

@@ -17,6 +17,12 @@ result<std::unique_ptr<file_weights>> file_weights::open(const checkpoint& from,
       new file_weights(from, *std::move(layout), *std::move(addresses)));
 }
 
+result<uint64_t> file_weights::bytes_of(const model_share& share) const {
+  auto needed = needed_of(from_.shape(), layout_, share, addresses_.begin());
+  if (!needed) return needed.why();
+  return needed->total();
+}
+
 uint64_t file_weights::offset_of(const void* address) const {
   auto offset = uint64_t(static_cast<const std::byte*>(address) - addresses_.begin());
   check(offset < layout_.bytes);

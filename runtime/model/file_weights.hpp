@@ -4,6 +4,7 @@
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/load_layout.hpp"
 #include "runtime/model/load_memory.hpp"
+#include "runtime/model/load_needed.hpp"
 
 namespace lethe {
 
@@ -17,6 +18,8 @@ class file_weights final : public weight_source {
                                                     std::optional<dtype> quantize);
 
   const model_weights& weights() const override { return weights_; }
+  /// What the memory of a host takes of them that loads a share.
+  result<uint64_t> bytes_of(const model_share& share) const;
   void read(const matrix& from, const panel_part& part, std::byte* to) const override;
   void read(const float* from, size_t count, std::byte* to) const override;
   void release(const matrix& from) const override;

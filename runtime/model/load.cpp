@@ -3,7 +3,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "parallel/weights_read.hpp"
 #include "runtime/model/load_fill.hpp"
 #include "runtime/model/load_layout.hpp"
 #include "runtime/model/load_memory.hpp"
@@ -28,25 +27,6 @@ class sealed_model final : public loaded_model {
   sealed_memory memory_;
   model_weights weights_;
 };
-
-/// What these ranks read, and every vector.
-result<needed_bytes> needed_of(const model_shape& shape, const load_layout& layout,
-                               const model_share& share, const std::byte* base) {
-  if (share.of.empty()) return needed_bytes({{0, layout.bytes}});
-  if (auto fits = check_cut(shape, share.ranks); !fits) return fits.why();
-  std::vector<byte_range> all;
-  for (const placed_tensor& t : layout.tensors)
-    if (t.is_vector) all.push_back({t.offset, t.offset + t.bytes});
-  const model_weights weights = weights_at(shape, layout, base);
-  for (uint32_t rank : share.of) {
-    auto part = part_for(shape, share.ranks, rank / share.ranks.tensor, rank % share.ranks.tensor);
-    for (bytes_view read : reads_of(weights, part)) {
-      auto begin = uint64_t(read.data() - base);
-      all.push_back({begin, begin + read.size()});
-    }
-  }
-  return needed_bytes(std::move(all));
-}
 
 result<void> check_host(uint64_t needed) {
   std::ifstream file("/proc/meminfo");

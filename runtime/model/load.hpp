@@ -3,17 +3,11 @@
 #include <functional>
 #include <memory>
 
-#include "parallel/cut.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/model/checkpoint.hpp"
+#include "runtime/model/load_needed.hpp"
 
 namespace lethe {
-
-/// Some ranks of a cut.
-struct model_share {
-  cut ranks;
-  std::vector<uint32_t> of;  // none: all
-};
 
 struct load_options {
   /// Converts the float matrices of a checkpoint while loading; a matrix whose K the block does

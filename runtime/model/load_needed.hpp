@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "parallel/cut.hpp"
+#include "runtime/model/load_layout.hpp"
+
 namespace lethe {
 
 /// Half-open ranges of bytes in a layout.
@@ -36,5 +39,16 @@ class needed_bytes {
   std::vector<byte_range> all_;
   uint64_t total_ = 0;
 };
+
+/// Some ranks of a cut.
+struct model_share {
+  cut ranks;
+  std::vector<uint32_t> of;  // none: all
+};
+
+/// What these ranks read, and every vector, where a model is laid out at `base`. There need be no
+/// memory.
+result<needed_bytes> needed_of(const model_shape& shape, const load_layout& layout,
+                               const model_share& share, const std::byte* base);
 
 }  // namespace lethe

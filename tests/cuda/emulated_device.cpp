@@ -26,17 +26,20 @@ device::~device() {
   if (!blocks_.empty() || !graphs_.empty()) std::abort();
 }
 
-std::byte* device::allocate(memory_kind, size_t bytes) {
-  if (empty_) return nullptr;
+std::byte* device::allocate(memory_kind kind, size_t bytes) {
+  const size_t own = kind == memory_kind::device ? bytes : 0;
+  if (empty_ || own > room_ - counts_.device_bytes) return nullptr;
   ++counts_.allocations;
+  counts_.device_bytes += own;
   auto* at = static_cast<std::byte*>(take(whole(bytes)));
   std::memset(at, 0xff, bytes);
   blocks_[at] = bytes;
   return at;
 }
 
-void device::free(memory_kind, std::byte* at, size_t bytes) {
+void device::free(memory_kind kind, std::byte* at, size_t bytes) {
   if (!queued_.empty() || blocks_.at(at) != bytes) std::abort();
+  if (kind == memory_kind::device) counts_.device_bytes -= bytes;
   if (!zeros(at, bytes)) left_full_.push_back(bytes);
   blocks_.erase(at);
   give(at, whole(bytes));
@@ -82,6 +85,7 @@ device_error device::begin_graph() {
 device_error device::end_graph(device_graph& made) {
   if (!recorded_) return invalid_value;
   made = reinterpret_cast<device_graph>(recorded_.get());
+  counts_.graph_nodes += recorded_->size();
   graphs_[made] = std::move(recorded_);
   machine_.defer(&queued_);
   return 0;

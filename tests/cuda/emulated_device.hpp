@@ -42,12 +42,16 @@ class device final : public accelerator {
 
   struct counts {
     uint32_t allocations = 0, graphs_run = 0, copies = 0;
-    uint32_t waits = 0;  // for what was queued, whether by asking or not
+    uint64_t graph_nodes = 0;  // recorded, in all graphs
+    size_t device_bytes = 0;   // held now, of the device's own memory
+    uint32_t waits = 0;        // for what was queued, whether by asking or not
   };
   const counts& counted() const { return counts_; }
   const std::string& fault() const { return machine_.fault(); }
   /// Bytes of the blocks that were given back with something in them.
   const std::vector<size_t>& left_full() const { return left_full_; }
+  /// So much memory of its own, and no more.
+  void has(size_t bytes) { room_ = bytes; }
   /// No memory from here on.
   void run_out() { empty_ = true; }
   /// Nothing runs from here on.
@@ -66,6 +70,7 @@ class device final : public accelerator {
   std::map<const std::byte*, size_t> blocks_;
   std::vector<size_t> left_full_;
   counts counts_;
+  size_t room_ = SIZE_MAX;
   bool empty_ = false, broken_ = false;
 };
 

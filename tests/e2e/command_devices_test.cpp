@@ -61,6 +61,7 @@ TEST(Devices, SayWhatCoresSay) {
                                 (tensor * pipeline == 1 ? " on cuda:0 " : " on cuda:0, cuda:1")),
               std::string::npos)
         << status_of(c);
+    EXPECT_EQ(status_of(c).find("arithmetic"), std::string::npos) << status_of(c);
     EXPECT_EQ(said_at(c.port("api")), expected);
     take_down(c);
   }
@@ -74,6 +75,10 @@ TEST(Devices, OfTensorArithmeticSayTheSameInAnyCompanyAndCut) {
   {
     emulated_cluster c(devices_config(tensor));
     ASSERT_TRUE(c.tells("ready: 1 of 1", 60)) << c.errors() << status_of(c);
+    EXPECT_NE(status_of(c).find("1x1 on cuda:0 (tensor arithmetic)  "), std::string::npos)
+        << status_of(c);
+    auto json = run_lethe({"status", "--json", "--cluster", c.file}).out;
+    EXPECT_NE(json.find("\"devices\":[\"cuda:0\"],\"arithmetic\":\"tensor\""), json.npos) << json;
     alone = said_at(c.port("api"));
     take_down(c);
   }

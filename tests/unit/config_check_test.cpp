@@ -30,9 +30,7 @@ TEST(ConfigCheck, OneProcessNeedsNothingButAModel) {
   EXPECT_EQ(places(c), "0.0.0@local ");
   EXPECT_EQ(c.layout.ranks[0].threads, 8u);
   ASSERT_EQ(c.needs.size(), 1u);
-  // Norms are left out of the reckoning.
-  EXPECT_NEAR(double(c.needs[0].weights), double(c.model->weight_bytes),
-              0.01 * double(c.model->weight_bytes));
+  EXPECT_EQ(c.needs[0].weights, c.weight_bytes);
   EXPECT_EQ(c.needs[0].kv, 256u << 20);
 }
 
@@ -135,9 +133,10 @@ TEST(ConfigCheck, EnginesOnDevicesAndOnCoresMayLieOnOneHost) {
                  "ranks=[\"b:cuda:1\",\"b\"]\n" + two_hosts("", "cores=4\n" + two_devices));
   ASSERT_TRUE(c.good()) << problems(c);
   EXPECT_TRUE(c.layout.ranks[0].on_device());
-  EXPECT_GT(c.needs[0].work, device_reserve);
+  EXPECT_GT(c.needs[0].steps, 0u);
+  EXPECT_EQ(c.needs[0].context, device_context_bytes);
   EXPECT_EQ(c.layout.ranks[1].threads, 4u);
-  EXPECT_EQ(c.needs[1].work, 0u);
+  EXPECT_EQ(c.needs[1].all(), c.needs[1].weights + c.needs[1].kv);
 }
 
 TEST(ConfigCheck, TensorArithmeticIsForDevicesAlone) {
@@ -199,8 +198,7 @@ TEST(ConfigCheck, OfADevicesRankTheHostHoldsOnlyWhatItsWeightsGoThrough) {
       "count=2\nplacement=\"exact\"\nranks=[\"a:cuda:0\",\"a:cuda:1\",\"a\",\"a\"]\n";
   auto c = with(uint64_t{4} << 30, both);
   ASSERT_TRUE(c.good()) << problems(c);
-  const uint64_t cores = std::min(c.model->weight_bytes, c.needs[2].weights + c.needs[3].weights) +
-                         c.needs[2].kv + c.needs[3].kv;
+  const uint64_t cores = c.weight_bytes + c.needs[2].kv + c.needs[3].kv;
   EXPECT_TRUE(with(pieces + cores, both).good());
   EXPECT_NE(problems(with(pieces + cores - 1, both)).find("too large"), std::string::npos);
 }

@@ -1,0 +1,95 @@
+#include "parallel/rank_need.hpp"
+
+#include "parallel/decode_graphs.hpp"
+#include "parallel/device_shard.hpp"
+
+namespace lethe {
+namespace {
+
+/// What device_stage queues of a step of decodes, counted. A test holds the two against each other.
+class node_count {
+ public:
+  node_count(const model_weights& weights, const shard_part& part, const device_room& room)
+      : weights_(weights), part_(part), parts_(weights.shape, part), room_(room) {}
+
+  uint64_t of_step(uint32_t decodes, uint32_t tiles) const {
+    uint64_t nodes = 1 + (part_.last() ? head() : 1);  // enters, leaves
+    for (uint32_t i = part_.layers.begin; i < part_.layers.end; ++i)
+      nodes += attention(i) + 2 * turns(i, decodes, tiles) + feed_forward(weights_.layers[i].mlp);
+    return nodes;
+  }
+
+ private:
+  static uint64_t one_if(bool queued) { return queued ? 1 : 0; }
+
+  uint64_t attention(uint32_t layer) const {
+    const attention_weights& a = weights_.layers[layer].attention;
+    const bool quantized = !is_float(a.q.type) || !is_float(a.k.type) || !is_float(a.v.type);
+    uint64_t biases = one_if(a.q_bias) + one_if(a.k_bias) + one_if(a.v_bias);
+    uint64_t places = one_if(a.q_norm) + one_if(a.k_norm) + 2 * one_if(room_.pairs != 0) + 1;
+    return 1 + one_if(quantized) + 3 + biases + places + join(a.o, a.o_bias);
+  }
+  /// Two kernels each: scores and values, or spans and their sum.
+  uint64_t turns(uint32_t layer, uint32_t decodes, uint32_t tiles) const {
+    const auto& windows = weights_.shape.window;
+    size_t fit =
+        room_.decodes_at_once(tiles_in(layer < windows.size() ? windows[layer] : 0, tiles));
+    return (decodes + fit - 1) / fit;
+  }
+  uint64_t feed_forward(const mlp_weights& m) const {
+    uint64_t quantized = one_if(!is_float(m.gate.type) || !is_float(m.up.type));
+    return 1 + quantized + 2 + one_if(m.gate_bias) + one_if(m.up_bias) + 1 +
+           join(m.down, m.down_bias);
+  }
+  /// A product whose K is spread over ranks, and what of it goes between them.
+  uint64_t join(const matrix& m, const float* bias) const {
+    uint64_t between = parts_.along_k(m) ? (part_.tensor_size == 1 ? 0 : 2) : 4;
+    return one_if(!is_float(m.type)) + 1 + between + one_if(bias) + 1;
+  }
+  uint64_t head() const {
+    uint64_t own = 1 + one_if(!is_float(weights_.head.type)) + 1;
+    if (part_.tensor_size == 1) return own;
+    return own + (part_.tensor_rank == 0 ? part_.tensor_size - 1 + 1 : 1);
+  }
+
+  const model_weights& weights_;
+  const shard_part& part_;
+  const weight_parts parts_;
+  const device_room& room_;
+};
+
+}  // namespace
+
+uint64_t graph_nodes(const model_weights& weights, const shard_part& part,
+                     const device_room& room) {
+  const node_count count(weights, part, room);
+  uint64_t nodes = 0;
+  for (uint32_t decodes : decode_graphs::buckets(uint32_t(room.logit_rows)))
+    for (uint32_t tiles : decode_graphs::buckets(room.tiles))
+      nodes += count.of_step(decodes, tiles);
+  return nodes;
+}
+
+/// A ring's two, logits to the first tensor rank, rows from stage to stage.
+uint32_t nccl_ways(const shard_part& part) {
+  uint32_t ways = (part.first() ? 0 : 1) + (part.last() ? 0 : 1);
+  if (part.tensor_size == 1) return ways;
+  uint32_t logits = !part.last() ? 0 : part.tensor_rank == 0 ? part.tensor_size - 1 : 1;
+  return ways + 2 + logits;
+}
+
+rank_need device_need(const model_weights& weights, const shard_config& config, arithmetic how) {
+  const shard_part& part = config.part;
+  const auto room = device_room::of(weights, config, how, device_config{}.score_tiles);
+  const kv_layout layout{part.layers.size(), part.kv_heads.size(), weights.shape.head_dim,
+                         config.page_tokens, config.kv};
+  const nccl_staging staging;
+  return {.weights = device_weights::bytes_of(weights, part),
+          .kv = config.pages * layout.page_bytes(),
+          .steps = room.inputs_bytes() + room.buffers_bytes() + room.shared_bytes(),
+          .graphs = graph_nodes(weights, part, room) * graph_node_bytes,
+          .nccl = nccl_ways(part) * staging.channels * staging.way_bytes(),
+          .context = device_context_bytes};
+}
+
+}  // namespace lethe
