@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "parallel/local_communicator.hpp"
+#include "parallel/step_stack.hpp"
 #include "parallel/word.hpp"
 #include "runtime/base/first_error.hpp"
 
@@ -107,6 +108,7 @@ result<void> grid::parts::start_threads() {
 
 /// One rank: takes the steps in order. The last rank to be done with one says so.
 void grid::parts::serve(uint32_t rank) {
+  clean_stack of_steps(step_stack_bytes);
   for (uint64_t next = 0; submitted.wait_past(word::nth(next), spin); ++next) {
     step& s = ring[next % ring.size()];
     if (auto done = shards[rank]->execute(*s.plan, s.data); !done) return fail_with(done.why());
@@ -170,6 +172,7 @@ result<void> grid::wait_oldest() {
     return {};
   }
   p.stop();
+  wipe_stack(step_stack_bytes);  // of steps that were lent
   p.why.set(fail("grid: aborted"));
   return p.why.get();
 }

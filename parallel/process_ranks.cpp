@@ -6,6 +6,7 @@
 #include "parallel/local_communicator.hpp"
 #include "parallel/mesh.hpp"
 #include "parallel/rank_step.hpp"
+#include "parallel/step_stack.hpp"
 #include "parallel/word.hpp"
 #include "runtime/base/first_error.hpp"
 
@@ -122,6 +123,7 @@ uint32_t process_ranks::depth() const { return uint32_t(parts_->ring.size()); }
 /// Its own rank, in its own thread: a later step may begin while the driver waits for an earlier
 /// one to come out of the pipeline.
 void process_ranks::parts::serve() {
+  clean_stack of_steps(step_stack_bytes);
   for (uint64_t next = 0; submitted.wait_past(word::nth(next), spin); ++next) {
     if (auto done = compute(ring[next % ring.size()]); !done) return fail_with(done.why());
     finished.advance();
@@ -175,6 +177,7 @@ result<void> process_ranks::wait_oldest() {
     p.fail_with(all.why());
   }
   p.stop();
+  wipe_stack(step_stack_bytes);  // of steps that were lent
   p.why.set(fail("ranks: aborted"));
   return p.why.get();
 }

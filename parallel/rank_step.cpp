@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "parallel/step_stack.hpp"
 #include "runtime/base/wipe.hpp"
 
 namespace lethe {
@@ -119,6 +120,7 @@ result<void> follower::report(const step_data& data) {
 }
 
 result<void> follower::serve() {
+  clean_stack of_steps(step_stack_bytes);
   while (true) {
     auto more = step();
     if (more && *more) continue;

@@ -2,10 +2,9 @@
 
 #include <ctime>
 
-#include "kernels/kernel_stack.hpp"
 #include "parallel/plan_check.hpp"
 #include "parallel/stage.hpp"
-#include "runtime/base/wipe_stack.hpp"
+#include "parallel/step_stack.hpp"
 
 namespace lethe {
 
@@ -16,10 +15,6 @@ size_t kv_page_bytes(const model_shape& shape, const shard_part& part, kv_type k
 }
 
 namespace {
-
-// The frames that call kernels are small. What a request's last step left on a thread's stack goes
-// with its pages.
-constexpr size_t stack_bytes = kernel_stack_bytes + (size_t{16} << 10);
 
 uint64_t thread_cpu_ns() {
   timespec t{};
@@ -122,7 +117,7 @@ void shard::parts::wipe(const step_plan& plan, uint32_t thread) {
   range mine = part_of(uint32_t(plan.wipes.size()), thread, crew->size());
   for (uint32_t i = mine.begin; i < mine.end; ++i) pool.wipe(plan.wipes[i]);
   if (plan.wipe_scratch) activations.wipe(thread, crew->size());
-  wipe_stack(stack_bytes);
+  wipe_stack(step_stack_bytes);  // what a request's last step left there goes with its pages
 }
 
 bytes_view shard::page(uint32_t id) const {

@@ -2,6 +2,8 @@
 
 #include <system_error>
 
+#include "parallel/step_stack.hpp"
+
 namespace lethe {
 
 result<std::unique_ptr<team>> team::start(uint32_t threads, bool spin) {
@@ -23,6 +25,7 @@ team::~team() {
 }
 
 void team::serve(uint32_t thread) {
+  clean_stack of_steps(step_stack_bytes);
   uint32_t seen = 0;
   while (go_.wait_past(seen, spin_)) {
     seen = go_.count();  // the lead cannot go on before this thread has met the others

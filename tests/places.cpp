@@ -10,6 +10,8 @@ extern const char program[] = LETHE_PROGRAM;
 extern const char emulated_program[] = LETHE_EMULATED_PROGRAM;
 extern const char throwing_program[] = LETHE_THROWING_PROGRAM;
 extern const char rank_program[] = LETHE_RANK_PROGRAM;
+extern const char keeping_rank_program[] = LETHE_KEEPING_RANK_PROGRAM;
+extern const char unwiped_rank_program[] = LETHE_UNWIPED_RANK_PROGRAM;
 extern const char disk_library[] = LETHE_DISK_LIBRARY;
 extern const char stuck_library[] = LETHE_STUCK_LIBRARY;
 

@@ -12,6 +12,8 @@ extern const char program[];           // lethe itself
 extern const char emulated_program[];  // with devices where there are none
 extern const char throwing_program[];
 extern const char rank_program[];
+extern const char keeping_rank_program[];  // gives no memory back, so that one sees what it was
+extern const char unwiped_rank_program[];  // nor wipes any
 extern const char disk_library[];
 extern const char stuck_library[];
 

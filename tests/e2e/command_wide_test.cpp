@@ -5,6 +5,9 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include <map>
+#include <set>
+
 #include "tests/e2e/engine_run.hpp"
 #include "tests/e2e/hosts.hpp"
 #include "tests/e2e/ranks.hpp"
@@ -179,24 +182,47 @@ TEST_F(Wide, WhyARankOfAnotherHostCannotBeginIsTold) {
   EXPECT_NE(why.find(": " + ember() + ": has neither"), std::string::npos) << why;
 }
 
-/// Numbers, as they lie in memory.
-template <class T>
-std::string bytes_of_numbers(const T* values, size_t count) {
-  return std::string(reinterpret_cast<const char*>(values), count * sizeof(T));
-}
+/// What one rank and the next tell each other of a prompt, in pieces as it lies in memory: ids,
+/// the activations that the first stage computes, logits.
+class on_wire {
+ public:
+  on_wire(const std::vector<uint32_t>& prompt, const e2e::opened& m) {
+    testing::manner how{.ranks = {1, 2}};
+    auto g = grid::start(m.weights(), testing::config_for({prompt}, how));
+    if (!g) throw std::runtime_error(g.why().text);
+    auto rows = testing::run_on(**g, (*g)->depth(), m.vocab(), {prompt}, how);
+    take("ids", std::as_bytes(std::span(prompt)), 24, 24);
+    take("logits", std::as_bytes(std::span(rows[0].back())), 32, 256);
+    take("activations", (*g)->rank(0).scratch(), 32, 256);
+  }
+  /// How many pieces of each kind are in `heard`.
+  std::map<std::string, size_t> in(const std::string& heard) const {
+    std::map<std::string, std::set<std::string>> found;
+    audit::needle_finder(all_).search(
+        heard, [&](size_t, const audit::needle& n) { found[n.form].insert(n.bytes); });
+    std::map<std::string, size_t> count;
+    for (const auto& [form, pieces] : found) count[form] = pieces.size();
+    return count;
+  }
+
+ private:
+  /// Pieces that are nowhere by chance: memory that was never written is zero.
+  void take(const char* form, bytes_view bytes, size_t size, size_t stride) {
+    for (size_t at = 0; at + size <= bytes.size(); at += stride) {
+      std::string piece(as_text(bytes.subspan(at, size)));
+      if (std::set<char>(piece.begin(), piece.end()).size() >= 8) all_.push_back({form, piece});
+    }
+  }
+  std::vector<audit::needle> all_;
+};
 
 TEST_F(Wide, NothingOfARequestCanBeReadOnTheWire) {
   auto m = e2e::open(ember());
-  auto prompt = testing::random_prompt(40, m.vocab(), 5);
-  auto rows = testing::run(m.weights(), {prompt}, {});
-  const auto& last = rows[0].back();
-  std::vector<std::string> needles;
-  for (size_t at = 8; at + 8 < prompt.size(); at += 6)
-    needles.push_back(bytes_of_numbers(&prompt[at], 6));
-  for (size_t at = 16; at + 16 < last.size(); at += 64)
-    needles.push_back(bytes_of_numbers(&last[at], 8));
+  const auto prompt = testing::random_prompt(40, m.vocab(), 5);
+  const on_wire told(prompt, m);
   std::string ids;
   for (auto id : prompt) ids += (ids.empty() ? "" : ",") + std::to_string(id);
+  const size_t row = m.weights().shape.hidden * sizeof(float);
   for (bool sealed : {true, false}) {
     auto path =
         file("wide.toml", wide(1, 2, {"north", "south"}, "", sealed ? "" : "links = \"clear\"\n"));
@@ -208,13 +234,16 @@ TEST_F(Wide, NothingOfARequestCanBeReadOnTheWire) {
                       R"({"model":"tiny","temperature":0,"max_tokens":1,"prompt":[)" + ids + "]}");
     });
     ASSERT_EQ(answer.status, 200) << answer.body;
-    size_t found = 0;
-    for (const auto& needle : needles) found += tap.heard().find(needle) != std::string::npos;
-    EXPECT_GT(tap.heard().size(), 4 * last.size()) << "too little for the logits";
-    if (sealed)
-      EXPECT_EQ(found, 0u);
-    else
-      EXPECT_GT(found, needles.size() / 2) << "of " << needles.size() << ": no measurement";
+    auto found = told.in(tap.heard());
+    EXPECT_GT(tap.heard().size(), prompt.size() * row) << "too little for the activations";
+    if (sealed) {
+      EXPECT_EQ(found.size(), 0u) << found.begin()->second << " of " << found.begin()->first;
+    } else {
+      // The control. Half of all pieces at least: some lie across two packets.
+      EXPECT_GT(found["ids"], prompt.size() * sizeof(uint32_t) / 24 / 2);
+      EXPECT_GT(found["logits"], m.vocab() * sizeof(float) / 256 / 2);
+      EXPECT_GT(found["activations"], prompt.size() * row / 256 / 2);
+    }
     down_both(path);
   }
 }

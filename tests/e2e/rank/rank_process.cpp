@@ -1,7 +1,8 @@
 // One rank of a replica, as a process of its own. Rank 0 leads, and computes the same steps again
 // and again; the others serve.
-// rank_process RANK TENSOR PIPELINE STORE_FD TIMEOUT_MS PROTECTED MODEL KEYS
+// rank_process RANK TENSOR PIPELINE STORE_FD TIMEOUT_MS PROTECTED MODEL KEYS ADDRESS STAYS
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -38,9 +39,9 @@ result<void> run(char** argv, rank_store& store) {
   auto model = loaded_model::load(*file, {.share = {ranks, {number(1)}}});
   if (!model) return model.why();
   const model_weights& weights = (*model)->weights();
-  auto groups = join_rank_groups(
-      rank_gloo(number(1), ranks, number(6) != 0, std::chrono::milliseconds(number(5))), ranks,
-      store);
+  auto own = rank_gloo(number(1), ranks, number(6) != 0, std::chrono::milliseconds(number(5)));
+  own.address = argv[9];
+  auto groups = join_rank_groups(own, ranks, store);
   if (!groups) return groups.why();
   grid_config config = rank_grid(ranks);
   if (number(1) == 0) return lead(weights, config, *std::move(groups), store);
@@ -51,13 +52,15 @@ result<void> run(char** argv, rank_store& store) {
 }  // namespace lethe::e2e
 
 int main(int argc, char** argv) {
-  if (argc != 9) return 2;
+  if (argc != 11) return 2;
   auto line = lethe::rank_line::greet(lethe::owned_fd(std::atoi(argv[4])),
                                       lethe::e2e::keys_in(argv[8]), true);
   if (!line) return 3;
   line->wait_for_ever();
   lethe::asked_store store(*line);
   auto done = lethe::e2e::run(argv, store);
-  if (!done) (void)bool(store.set(lethe::e2e::why_of(argv[1]), lethe::as_bytes(done.why().text)));
-  return done ? 0 : 1;
+  if (done) return 0;
+  (void)bool(store.set(lethe::e2e::why_of(argv[1]), lethe::as_bytes(done.why().text)));
+  if (*argv[10] == '1') std::raise(SIGSTOP);  // for whoever wants to see what is left
+  return 1;
 }
