@@ -2,14 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "runtime/model/checkpoint.hpp"
-#include "runtime/model/load.hpp"
 #include "tests/cuda/emulated_device.hpp"
 #include "tests/cuda/emulated_row.hpp"
 #include "tests/places.hpp"
-#include "tests/unit/parallel_device_run.hpp"
+#include "tests/unit/parallel_device_models.hpp"
 #include "tests/unit/parallel_random_model.hpp"
 
 namespace lethe::testing {
@@ -303,14 +299,16 @@ std::filesystem::path vectors() {
   return set ? set : places::vectors;
 }
 
+/// Two prompts, one of which is answered while the other is still put in.
 void expect_a_files_bits(const std::filesystem::path& path, std::optional<dtype> quantize,
                          uint32_t tokens) {
-  auto opened = checkpoint::open(path);
-  ASSERT_TRUE(opened) << opened.why().text;
-  auto loaded = loaded_model::load(*opened, {.quantize = quantize});
-  ASSERT_TRUE(loaded) << loaded.why().text;
-  const model_weights& w = (*loaded)->weights();
-  expect_the_cpus_bits(w, {random_prompt(tokens, w.shape.vocab, 1)}, {}, 1);
+  auto model = load_file(path, quantize);
+  ASSERT_TRUE(model) << model.why().text;
+  const model_weights& w = (*model)->weights();
+  emulated::device device;
+  speech s{{random_prompt(tokens, w.shape.vocab, 1), random_prompt(1, w.shape.vocab, 2)}, 2};
+  EXPECT_EQ(exact_fault({device, emulated_row}, w, s, {.page_tokens = 4, .chunk = 2}), "");
+  EXPECT_EQ(device.fault(), "");
 }
 
 TEST(DeviceShard, GivesTheCpusBitsOnPublishedModels) {
