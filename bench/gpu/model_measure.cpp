@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "bench/gpu/shares.hpp"
-#include "parallel/device_room.hpp"
 #include "bench/spread.hpp"
+#include "parallel/device_room.hpp"
 
 namespace lethe::bench {
 namespace {
