@@ -3,6 +3,7 @@
 // layers and few words, against a shard on cores.
 //   model_bench [COMMIT [MODEL...]]; exit 77, "skipped", where there is no GPU
 
+#include <algorithm>
 #include <cstdio>
 #include <span>
 #include <thread>
