@@ -262,6 +262,40 @@ void bench_draw(const bench& b, const char* name, uint32_t rows, row_draw each) 
   say(b, what, 4.0 * double(d.logits.size()), time_of(b, run));
 }
 
+/// What is left where requests were, beside CUDA's own way to write zeros. Bytes are written once,
+/// where a copy reads them, too.
+void bench_wipe(const bench& b, size_t bytes) {
+  room<std::byte> what(bytes);
+  auto full = [&] {
+    must(cudaMemset(what.data(), 0xff, bytes), "a fill");
+    must(cudaDeviceSynchronize(), "a fill");
+  };
+  auto wiped = [&] {
+    std::vector<std::byte> left = what.read();
+    require(std::count(left.begin(), left.end(), std::byte{0}) == std::ptrdiff_t(bytes),
+            "a wipe left something");
+  };
+  auto say_of = [&](const char* by, auto run) {
+    full();
+    must(run(0), "a wipe");
+    wiped();
+    spread us = time_of(b, run);
+    std::string name = std::string("\"bench\":\"wipe\",\"by\":\"") + by + "\"";
+    say(b, name + ",\"bytes\":" + std::to_string(bytes), double(bytes), us);
+    return us.median;
+  };
+  double ours = say_of("wipe", [&](int) { return cuda.wipe(what.data(), bytes, b.stream); });
+  double theirs = say_of("cudaMemsetAsync",
+                         [&](int) { return cudaMemsetAsync(what.data(), 0, bytes, b.stream); });
+  std::fprintf(stderr, "wipe of %zu bytes: %.2f us, cudaMemsetAsync %.2f us, ratio %.2f\n", bytes,
+               ours, theirs, theirs / ours);
+}
+
+/// A page of 8B's keys and values (sixteen tokens in bf16), and more than caches hold.
+void bench_wipes(const bench& b) {
+  for (size_t bytes : {size_t{2} << 20, copied_bytes}) bench_wipe(b, bytes);
+}
+
 void bench_draws(const bench& b) {
   for (uint32_t rows : {1u, 64u}) {
     bench_draw(b, "greedy", rows, {.temperature = 0});
@@ -273,17 +307,9 @@ void bench_draws(const bench& b) {
 }
 
 int run_all(const char* commit) {
-  cudaDeviceProp device;
-  must(cudaGetDeviceProperties(&device, 0), "the device's properties");
-  int driver = 0;
-  must(cudaDriverGetVersion(&driver), "the driver's version");
-  bench b{};
-  b.device = std::string(device.name) + ", CUDA driver " + std::to_string(driver);
-  b.commit = commit;
-  must(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "a stream");
-  must(cudaEventCreate(&b.begin), "an event");
-  must(cudaEventCreate(&b.end), "an event");
+  bench b = open_bench(commit);
   bench_copy(b);
+  bench_wipes(b);
   b.s8_ops_per_s = bench_peak<device::product_type::s8>(b, "s8", 0x01010101);
   b.bf16_ops_per_s = bench_peak<device::product_type::bf16>(b, "bf16", 0x3f803f80);
   for (dtype type : formats::all_types) {

@@ -38,6 +38,16 @@ struct matrix_peak {
   }
 };
 
+void say_peak(const bench& b, const char* type, const char* by, const spread& us,
+              double ops_per_s) {
+  std::printf(
+      "{\"bench\":\"matrix_peak\",\"type\":\"%s\",\"by\":\"%s\",\"us\":%.2f,\"us_p10\":%.2f,\"us_"
+      "p90\":%.2f,"
+      "\"tera_ops_per_s\":%.1f,\"device\":\"%s\",\"commit\":\"%s\"}\n",
+      type, by, us.median, us.p10, us.p90, ops_per_s * 1e-12, b.device.c_str(), b.commit.c_str());
+  std::fflush(stdout);
+}
+
 template <device::product_type T>
 double bench_peak(const bench& b, const char* type, uint32_t ones) {
   using peak = matrix_peak<T>;
@@ -50,11 +60,7 @@ double bench_peak(const bench& b, const char* type, uint32_t ones) {
   }
   spread us = time_of(b, run);
   double rate = peak::ops / (us.median * 1e-6);
-  std::printf(
-      "{\"bench\":\"matrix_peak\",\"type\":\"%s\",\"us\":%.2f,\"us_p10\":%.2f,\"us_p90\":%.2f,"
-      "\"tera_ops_per_s\":%.1f,\"device\":\"%s\",\"commit\":\"%s\"}\n",
-      type, us.median, us.p10, us.p90, rate * 1e-12, b.device.c_str(), b.commit.c_str());
-  std::fflush(stdout);
+  say_peak(b, type, "mma.sync", us, rate);
   return rate;
 }
 

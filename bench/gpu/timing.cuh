@@ -64,6 +64,20 @@ struct bench {
   double copy_bytes_per_s = 0, s8_ops_per_s = 0, bf16_ops_per_s = 0;
 };
 
+bench open_bench(const std::string& commit) {
+  cudaDeviceProp device;
+  must(cudaGetDeviceProperties(&device, 0), "the device's properties");
+  int driver = 0;
+  must(cudaDriverGetVersion(&driver), "the driver's version");
+  bench b{};
+  b.device = std::string(device.name) + ", CUDA driver " + std::to_string(driver);
+  b.commit = commit;
+  must(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking), "a stream");
+  must(cudaEventCreate(&b.begin), "an event");
+  must(cudaEventCreate(&b.end), "an event");
+  return b;
+}
+
 /// Microseconds of run(i) for i = 0, 1, ...
 template <class F>
 spread time_of(const bench& b, F run) {
