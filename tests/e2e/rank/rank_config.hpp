@@ -32,7 +32,9 @@ inline std::vector<testing::prompt> rank_prompts(uint32_t vocab) {
   return all;
 }
 
-inline testing::manner rank_manner(const cut& ranks) { return {.ranks = ranks, .chunk = 9}; }
+inline testing::manner rank_manner(const cut& ranks) {
+  return {.ranks = ranks, .threads = 2, .chunk = 9};
+}
 
 inline grid_config rank_grid(const cut& ranks) {
   std::vector<testing::prompt> as_long;

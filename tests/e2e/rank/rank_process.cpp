@@ -22,7 +22,9 @@ result<void> lead(const model_weights& weights, const grid_config& config, rank_
   auto steps = testing::plan_all(rank_prompts(vocab), rank_manner(config.ranks));
   for (bool first = true;; first = false) {
     for (auto& step : steps) {
-      (*leader)->submit(step->plan, step->data(vocab));
+      auto data = step->data(vocab);
+      data.caller_waits = true;  // as in an engine: without stages, this thread computes
+      (*leader)->submit(step->plan, data);
       if (auto done = (*leader)->wait_oldest(); !done) return done;
     }
     if (!first) continue;
