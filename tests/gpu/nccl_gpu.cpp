@@ -1,5 +1,4 @@
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
 
 #include <cstdio>
 #include <string_view>
@@ -15,19 +14,18 @@ namespace lethe::testing {
 namespace {
 
 int skip(const std::string& why) {
-  fmt::print("skipped: {}\n", why);
+  std::printf("skipped: %s\n", why.c_str());
   return 77;
 }
 int fail_with(const std::string& why) {
-  fmt::print("FAILED: {}\n", why);
+  std::printf("FAILED: %s\n", why.c_str());
   return 1;
 }
 
-std::string text_of(const char* name, const call_times& t, size_t bytes) {
-  return fmt::format(
-      "\"{0}_us\": {{\"p10\": {1:.3f}, \"median\": {2:.3f}, \"p90\": {3:.3f}}}, "
-      "\"{0}_gb_per_s\": {4:.3f}",
-      name, t.p10, t.median, t.p90, double(bytes) / t.median / 1e3);
+void print(const char* name, const call_times& t, size_t bytes) {
+  std::printf(
+      ", \"%s_us\": {\"p10\": %.3f, \"median\": %.3f, \"p90\": %.3f}, \"%s_gb_per_s\": %.3f", name,
+      t.p10, t.median, t.p90, name, double(bytes) / t.median / 1e3);
 }
 
 /// Bytes per second are those of the payload: each is read once and written once.
@@ -39,19 +37,23 @@ void bench(const nccl_place& p, const std::string& commit) {
   int nccl = 0, driver = 0;
   p.library.get_version(&nccl);
   must(cudaDriverGetVersion(&driver));
-  for (const all_reduce_figure& f : bench_all_reduce(p, sizes, 100, 31))
-    fmt::print(
-        "{{\"bench\": \"nccl_all_reduce_graph\", \"gpu\": \"{}\", \"driver\": {}, \"nccl\": {}, "
-        "\"commit\": \"{}\", \"ranks\": 1, \"bytes\": {}, \"registered\": {}, {}, {}}}\n",
-        device.name, driver, nccl, commit, f.bytes, f.registered,
-        text_of("all_reduce", f.all_reduce, f.bytes), text_of("copy", f.copy, f.bytes));
+  for (const all_reduce_figure& f : bench_all_reduce(p, sizes, 100, 31)) {
+    std::printf(
+        "{\"bench\": \"nccl_all_reduce_graph\", \"gpu\": \"%s\", \"driver\": %d, \"nccl\": %d, "
+        "\"commit\": \"%s\", \"ranks\": 1, \"bytes\": %zu, \"registered\": %s",
+        device.name, driver, nccl, commit.c_str(), f.bytes, f.registered ? "true" : "false");
+    print("all_reduce", f.all_reduce, f.bytes);
+    print("copy", f.copy, f.bytes);
+    std::printf("}\n");
+    std::fflush(stdout);
+  }
 }
 
 int check_all(const nccl_place& p) {
   int failed = 0;
   for (const nccl_check& c : nccl_checks()) {
     std::string wrong = outcome_of(c, p);
-    fmt::print("{}: {}\n", c.name, wrong.empty() ? "ok" : wrong);
+    std::printf("%s: %s\n", c.name, wrong.empty() ? "ok" : wrong.c_str());
     failed += !wrong.empty();
   }
   return failed != 0;
@@ -93,7 +95,7 @@ int run(const char* commit) {
 int main(int count, char** words) {
   bool benches = count == 3 && std::string_view(words[1]) == "--bench";
   if (count != 1 && !benches) {
-    fmt::print("usage: {} [--bench COMMIT]\n", words[0]);
+    std::printf("usage: %s [--bench COMMIT]\n", words[0]);
     return 2;
   }
   try {
