@@ -270,6 +270,9 @@ TEST(CommandLine, AFileOfDevicesIsAPlanThatSaysWhatIsLeftOfEach) {
   };
   auto checked = run_lethe({"config", "check", file("processes = \"ranks\"\n")});
   EXPECT_TRUE(says(checked.out, "stage 0 rank 0  cuda:1  ")) << checked.out;
+  EXPECT_TRUE(says(checked.out, " weights, 256.0 MiB keys and values, ")) << checked.out;
+  EXPECT_TRUE(says(checked.out, " steps\n")) << checked.out;
+  EXPECT_TRUE(says(checked.out, " graphs, 0 bytes NCCL, 768.0 MiB context; ")) << checked.out;
   EXPECT_TRUE(says(checked.out, " left of 2.0 GiB")) << checked.out;
   auto shared = file("count = 1\n");
   EXPECT_TRUE(says(run_lethe({"config", "check", shared}).out, "`lethe up` refuses it: engine 0"));
