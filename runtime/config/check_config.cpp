@@ -76,9 +76,14 @@ void check_model(cluster_config& config, const model_facts& model) {
     config.refuse(e.getTensor() > 1 ? "engines.tensor" : "engines.pipeline", "{}", fits.why().text);
   if (c.getModel().getContext() > model.shape.context_max)
     config.refuse("model.context", "is above the model's own {}", model.shape.context_max);
-  if (c.getModel().getQuantize().size() == 0) return;
-  auto type = dtype_named(c.getModel().getQuantize().cStr());
-  if (!type) config.refuse("model.quantize", "{}", type.why().text);
+}
+
+/// Also where the model is not on this machine.
+void check_type(cluster_config& config) {
+  auto name = config.get().getModel().getQuantize();
+  if (name.size() == 0) return;
+  if (auto type = dtype_named(name.cStr()); !type)
+    config.refuse("model.quantize", "{}", type.why().text);
 }
 
 /// A service's host matters for its certificate only.
@@ -113,6 +118,7 @@ checked_config check_config(const std::filesystem::path& file, const machine& he
     return c;
   }
   check_numbers(c.config);
+  check_type(c.config);
   c.layout = lay_out(c.config, here);
   c.layout.notes.insert(c.layout.notes.end(), notes.begin(), notes.end());
   check_listeners(c.config, c.layout.notes);

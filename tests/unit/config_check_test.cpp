@@ -217,6 +217,8 @@ TEST(ConfigCheck, ACutThatDoesNotFitTheModelIsRefusedAtItsLine) {
 }
 
 TEST(ConfigCheck, AModelThatIsNotHereIsANoteWhereHostsAreNamed) {
+  refuses("[model]\npath=\"far\"\nquantize=\"q9\"\n[[hosts]]\nname=\"a\"\n",
+          {"c.toml:3: model.quantize", "q8_0"});
   auto c = check("[model]\npath=\"far\"\n[[hosts]]\nname=\"a\"\n");
   EXPECT_TRUE(c.good()) << problems(c);
   ASSERT_EQ(c.layout.notes.size(), 1u);
