@@ -16,8 +16,8 @@
 namespace lethe::bench {
 namespace {
 
-// Of a device's memory, for kernels, graphs and the copies beside them.
-constexpr size_t spare_bytes = size_t{3} << 30;
+// Of a device's memory, for the copies beside its steps.
+constexpr uint64_t spare_bytes = uint64_t{2} << 30;
 
 struct model {
   const char* name;
@@ -70,7 +70,7 @@ result<void> bench_model(device_probe& probe, accelerator& on, const matrix_peak
   if (!weights) return weights.why();
   std::string what = std::string(m.name) + " " + name_of(type);
   for (const cuda_row* row : {&cuda_tensor, &cuda}) {
-    size_t needed = device_bytes(**weights, *row, sizes) + spare_bytes, free = probe.free_bytes();
+    uint64_t needed = device_bytes(**weights, *row, sizes) + spare_bytes, free = probe.free_bytes();
     if (needed > free) {
       std::fprintf(stderr, "skipped: %s: needs %.1f GB of the device, %.1f are free\n",
                    what.c_str(), double(needed) * 1e-9, double(free) * 1e-9);

@@ -1,10 +1,9 @@
 #include "bench/gpu/model_check.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "parallel/local_communicator.hpp"
+#include "tests/unit/near_logits.hpp"
 
 namespace lethe {
 extern const cpu_row reference;
@@ -14,13 +13,14 @@ namespace lethe::bench {
 namespace {
 
 constexpr uint32_t page_tokens = 16, pages = 6, first_tokens = 21, second_tokens = 9;
+constexpr kv_type kv = kv_type::bf16;
 
 shard_config config_of(const model_shape& shape, uint32_t threads) {
   return {.part = part_for(shape, {}, 0, 0),
           .row = &reference,
           .threads = threads,
           .spin = false,
-          .kv = kv_type::bf16,
+          .kv = kv,
           .page_tokens = page_tokens,
           .pages = pages,
           .step_tokens = first_tokens,
@@ -98,11 +98,12 @@ bool are_right(arithmetic how, const std::vector<float>& got, const std::vector<
   if (got.size() != want.size()) return false;
   if (how == arithmetic::exact)
     return std::memcmp(got.data(), want.data(), got.size() * sizeof(float)) == 0;
+  const float share = testing::tensor_share(kv);
   for (size_t row = 0; row < want.size(); row += vocab) {
-    float largest = 0;
-    for (size_t i = row; i < row + vocab; ++i) largest = std::max(largest, std::abs(want[i]));
-    for (size_t i = row; i < row + vocab; ++i)
-      if (!(std::abs(got[i] - want[i]) <= 0x1p-5f * largest)) return false;
+    auto of = [row, vocab](const std::vector<float>& all) {
+      return std::span(all).subspan(row, vocab);
+    };
+    if (!testing::logit_distance(of(got), of(want)).within(share)) return false;
   }
   return true;
 }

@@ -5,7 +5,7 @@
 
 #include "bench/gpu/shares.hpp"
 #include "bench/spread.hpp"
-#include "parallel/device_room.hpp"
+#include "parallel/rank_need.hpp"
 
 namespace lethe::bench {
 namespace {
@@ -106,12 +106,9 @@ class measurement {
 
 }  // namespace
 
-size_t device_bytes(const random_weights& weights, const cuda_row& row, const run_sizes& sizes) {
+uint64_t device_bytes(const random_weights& weights, const cuda_row& row, const run_sizes& sizes) {
   const model_weights& w = weights.weights();
-  shard_config config = config_for(w.shape, sizes);
-  device_room room = device_room::of(w, config, row.arithmetic, device_config{}.score_tiles);
-  return weights.bytes() + room.inputs_bytes() + room.buffers_bytes() +
-         config.pages * kv_page_bytes(w.shape, config.part, config.kv, config.page_tokens);
+  return device_need(w, config_for(w.shape, sizes), row.arithmetic).all();
 }
 
 result<void> measure(const measuring& m, const random_weights& weights, const run_sizes& sizes) {

@@ -22,8 +22,8 @@ struct measuring {
   uint32_t threads = 1;                             // that make weights
 };
 
-/// Bytes that the device needs for it.
-size_t device_bytes(const random_weights& weights, const cuda_row& row, const run_sizes& sizes);
+/// Bytes that the device needs for it, its graphs and context included.
+uint64_t device_bytes(const random_weights& weights, const cuda_row& row, const run_sizes& sizes);
 
 /// Prompts, then decodes by all numbers of streams. Every stream has to be answered the same in any
 /// company.

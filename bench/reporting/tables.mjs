@@ -243,8 +243,7 @@ function communicators({sums, links}) {
     ["ranks as", "size", "µs", "10 %", "90 %", "GB/s", "limit, µs", "share"],
     sums.map((l) => [places[l.over], sizeOf(l.bytes), number(l.us), number(l.us_p10),
                      number(l.us_p90), l.gb_per_s.toFixed(2),
-                     number(l.over === "local" ? l.copy_us : l.socket_us),
-                     l.of_limit.toFixed(2)])) + "\n\n" +
+                     number(l.limit_us), l.of_limit.toFixed(2)])) + "\n\n" +
   section("A decode step by ranks so connected",
     "One stream, microseconds, the logits of all compared first.",
     ["model", "ranks", "as", "µs", "10 %", "90 %", "of two as threads"],

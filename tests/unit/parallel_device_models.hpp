@@ -1,12 +1,12 @@
 #pragma once
 
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/load.hpp"
+#include "tests/unit/near_logits.hpp"
 #include "tests/unit/parallel_device_run.hpp"
 
 // A model of a file on a device beside the CPU's shard: on an emulated device, and by tests/gpu on
@@ -115,26 +115,15 @@ inline std::string difference(const said& got, const said& want) {
   return got == want ? "" : "more was said";
 }
 
-/// By tensor cores differences are at most this share of a row's largest logit: a dozen roundings
-/// to 2^-8 one after the other, some of which are lost in sums. In int8 keys and values are rounded
-/// to 2^-7, and so to another number where they differ a little.
-constexpr float tensor_share(kv_type kv) { return kv == kv_type::int8 ? 0x1p-4f : 0x1p-5f; }
-
-/// The first row that is farther than that from the one wanted; empty: none is.
+/// The first row that is farther than tensor_share from the one wanted; empty: none is.
 inline std::string too_far(const std::vector<logit_rows>& got, const std::vector<logit_rows>& want,
                            kv_type kv = kv_type::f32) {
   for (size_t p = 0; p < want.size(); ++p)
     for (size_t r = 0; r < want[p].size(); ++r) {
-      float largest = 0, off = 0;
-      bool numbers = true;
-      for (size_t i = 0; i < want[p][r].size(); ++i) {
-        largest = std::max(largest, std::abs(want[p][r][i]));
-        off = std::max(off, std::abs(got[p][r][i] - want[p][r][i]));
-        numbers = numbers && std::isfinite(got[p][r][i]);
-      }
-      if (!numbers || off > tensor_share(kv) * largest)
-        return "off by " + std::to_string(off) + " of " + std::to_string(largest) + ", prompt " +
-               std::to_string(p) + " row " + std::to_string(r);
+      const logit_distance d(got[p][r], want[p][r]);
+      if (!d.within(tensor_share(kv)))
+        return "off by " + std::to_string(d.off) + " of " + std::to_string(d.largest) +
+               ", prompt " + std::to_string(p) + " row " + std::to_string(r);
     }
   return {};
 }
