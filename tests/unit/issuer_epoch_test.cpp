@@ -133,13 +133,20 @@ TEST_F(IssuerEpoch, FilesAreForTheirOwnerOnly) {
 }
 
 TEST_F(IssuerEpoch, HasItsFolderForItself) {
-  house.start();
-  expect_refused(issuer::start(house.config()), "another process has it open; stop that first");
-  pid_t child = ::fork();
+  // Made before there are threads: a process made later would inherit the locks that they hold.
+  int told[2];
+  ASSERT_EQ(::pipe(told), 0);
+  const pid_t child = ::fork();
   if (child == 0) {
+    ::close(told[1]);
+    char go;
+    if (::read(told[0], &go, 1) != 1) ::_exit(2);
     auto second = issuer::start(house.config());
     ::_exit(!second && second.why().text.find("changed.db") != std::string::npos ? 0 : 1);
   }
+  house.start();
+  expect_refused(issuer::start(house.config()), "another process has it open; stop that first");
+  EXPECT_EQ(::write(told[1], "g", 1), 1);
   int status = 1;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
