@@ -60,8 +60,8 @@ size_t carve(const device_room& r, size_t rows, std::byte* at, device_inputs& to
 size_t carve(const device_room& r, std::byte* at, device_buffers& to) {
   carving c(at);
   size_t widest = std::max({r.hidden, r.q, r.ffn, r.wide});
-  c.take(to.x[0], r.tokens * r.hidden);
-  c.take(to.x[1], r.logit_rows * r.hidden);
+  for (float*& x : to.x) c.take(x, r.tokens * r.hidden);
+  c.take(to.kept, r.logit_rows * r.hidden);
   c.take(to.normed, r.tokens * r.hidden);
   c.take(to.q, r.tokens * r.q);
   c.take(to.k, r.tokens * r.kv);
@@ -69,7 +69,6 @@ size_t carve(const device_room& r, std::byte* at, device_buffers& to) {
   c.take(to.attended, r.tokens * r.q);
   c.take(to.gate, r.tokens * r.ffn);
   c.take(to.up, r.tokens * r.ffn);
-  c.take(to.joined, r.tokens * r.hidden);
   c.take(to.wide, r.tokens * r.wide);
   c.take(to.quants, r.tokens * widest);
   c.take(to.scales, (r.tokens * widest + 31) / 32);

@@ -20,8 +20,9 @@ struct device_inputs {
 
 /// The activations of a step on a device, [rows][columns], rows back to back.
 struct device_buffers {
-  float* x[2];  // the residual stream; of all tokens, of those that become logits
-  float *normed, *q, *k, *v, *attended, *gate, *up, *joined;
+  float* x[2];  // the residual stream, by turns
+  float* kept;  // the same, of the tokens that become logits
+  float *normed, *q, *k, *v, *attended, *gate, *up;
   float* wide;  // what o or down reads where its K is not cut among ranks
   int8_t* quants;
   float* scales;

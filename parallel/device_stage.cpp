@@ -38,44 +38,53 @@ device_error device_stage::queue(const step_form& form) {
 
 void device_stage::attention(uint32_t layer, const step_form& form) {
   const attention_weights& l = weights_.layers[layer].attention;
-  norm(l.norm, !is_float(l.q.type) || !is_float(l.k.type) || !is_float(l.v.type));
+  norm(l.norm, {l.q.type, l.k.type, l.v.type});
   project(l);
-  place(layer, form);
+  place(layer, form.runs);
   // Behind the last layer's keys and values only rows that become logits matter.
   bool final = part_.last() && layer + 1 == part_.layers.end;
   if (final) narrow(form);
   if (rows_ == 0) return;
-  float* out = room_for(l.o, b_.attended);
+  float* out = columns_for(l.o, b_.attended);
   attend(layer, final ? in_.last_runs : in_.runs, final ? form.last : form.runs, out);
+  const device_activations to = input_of(l.o, out);
+  if (to.q) note(row_.quantize(out, room_.q, rows_, uint32_t(room_.q), to, stream_));
   join(l.o, l.o_bias, out);
 }
 
 void device_stage::project(const attention_weights& l) {
-  multiply(l.q, parts_.q(), l.q_bias, b_.normed, b_.q);
-  multiply(l.k, parts_.kv(), l.k_bias, b_.normed, b_.k);
-  multiply(l.v, parts_.kv(), l.v_bias, b_.normed, b_.v);
+  multiply({product(l.q, parts_.q(), l.q_bias, b_.q), product(l.k, parts_.kv(), l.k_bias, b_.k),
+            product(l.v, parts_.kv(), l.v_bias, b_.v)},
+           b_.normed);
 }
 
-/// Norms and turns queries and keys; keys and values go to their pages.
-void device_stage::place(uint32_t layer, const step_form& form) {
+/// Queries and keys normed and turned; keys and values go to their pages. Runs of one token, then
+/// the longer ones, whose blocks would be idle for those.
+void device_stage::place(uint32_t layer, const run_counts& runs) {
   const attention_weights& l = weights_.layers[layer].attention;
-  uint32_t d = shape_.head_dim, rotary = shape_.rope.rotary;
-  struct side {
-    float* rows;
-    uint32_t heads;
-    const float* gain;
-  };
-  uint32_t heads = part_.heads.size(), kv_heads = part_.kv_heads.size();
-  for (side s : {side{b_.q, heads, l.q_norm}, side{b_.k, kv_heads, l.k_norm}}) {
-    if (s.gain)
-      note(row_.rms_norm(s.rows, d, s.gain, s.rows, d, rows_ * s.heads, d, shape_.norm_eps,
-                         stream_));
-    if (rotary != 0)
-      note(row_.rope(s.rows, size_t{s.heads} * d, rows_, s.heads, d, rotary, in_.cosines, in_.sines,
-                     stream_));
-  }
-  note(row_.kv_store(kv_of(layer), in_.runs, form.runs.all(), form.runs.longest, kv_heads, b_.k,
-                     b_.v, room_.kv, stream_));
+  device_heads h{.kv = kv_of(layer),
+                 .runs = in_.runs,
+                 .run_count = runs.decodes,
+                 .tokens_max = 1,
+                 .q = b_.q,
+                 .q_stride = room_.q,
+                 .k = b_.k,
+                 .v = b_.v,
+                 .kv_stride = room_.kv,
+                 .heads = part_.heads.size(),
+                 .kv_heads = part_.kv_heads.size(),
+                 .q_gain = l.q_norm,
+                 .k_gain = l.k_norm,
+                 .eps = shape_.norm_eps,
+                 .rotary = shape_.rope.rotary,
+                 .cosines = in_.cosines,
+                 .sines = in_.sines};
+  if (runs.decodes != 0) note(row_.place_heads(h, stream_));
+  if (runs.longer == 0) return;
+  h.runs = in_.runs + runs.decodes;
+  h.run_count = runs.longer;
+  h.tokens_max = runs.longest;
+  note(row_.place_heads(h, stream_));
 }
 
 /// Decodes in turns of as many as there is room for scores, then the longer runs.
@@ -112,44 +121,60 @@ void device_stage::attend(uint32_t layer, const token_run* runs, const run_count
   note(row_.attend(a, stream_));
 }
 
-/// The residual rows that become logits, in the order of the logits, in the second buffer.
+/// The residual rows that become logits, in the order of the logits, in a buffer of their own.
 void device_stage::narrow(const step_form& form) {
   if (form.kept.empty() && form.logit_rows == form.tokens) return;
   size_t row_bytes = room_.hidden * sizeof(float);
   for (const kept_rows& k : form.kept)
-    note(on_.copy(b_.x[1] + k.to * room_.hidden, x_ + k.from * room_.hidden, k.count * row_bytes));
+    note(on_.copy(b_.kept + k.to * room_.hidden, x_ + k.from * room_.hidden, k.count * row_bytes));
   rows_ = form.logit_rows;
-  x_ = b_.x[1];
+  x_ = b_.kept;
 }
 
 void device_stage::feed_forward(const mlp_weights& l) {
-  norm(l.norm, !is_float(l.gate.type) || !is_float(l.up.type));
-  multiply(l.gate, parts_.ffn(), l.gate_bias, b_.normed, b_.gate);
-  multiply(l.up, parts_.ffn(), l.up_bias, b_.normed, b_.up);
-  float* out = room_for(l.down, b_.gate);
-  note(row_.silu_multiply(b_.gate, b_.up, out, rows_ * room_.ffn, stream_));
+  norm(l.norm, {l.gate.type, l.up.type});
+  multiply({product(l.gate, parts_.ffn(), l.gate_bias, b_.gate),
+            product(l.up, parts_.ffn(), l.up_bias, b_.up)},
+           b_.normed);
+  float* out = columns_for(l.down, b_.gate);
+  note(row_.silu_multiply(b_.gate, b_.up, input_of(l.down, out), rows_ * room_.ffn, stream_));
   join(l.down, l.down_bias, out);
 }
 
-/// And quantized, where a weight wants it so.
-void device_stage::norm(const float* gain, bool quantized) {
-  note(row_.rms_norm(x_, room_.hidden, gain, b_.normed, room_.hidden, rows_, shape_.hidden,
-                     shape_.norm_eps, stream_));
-  if (quantized) quantize(b_.normed, shape_.hidden);
+/// As those who read it want it.
+void device_stage::norm(const float* gain, std::initializer_list<dtype> readers) {
+  note(row_.rms_norm(x_, room_.hidden, gain, room_for(readers, b_.normed, room_.hidden), rows_,
+                     shape_.hidden, shape_.norm_eps, stream_));
 }
 
-void device_stage::quantize(const float* x, uint32_t cols) {
-  note(row_.quantize(x, cols, rows_, cols, b_.quants, b_.scales, b_.sums, stream_));
+device_activations device_stage::room_for(std::initializer_list<dtype> readers, float* f,
+                                          size_t stride) const {
+  device_activations to;
+  for (dtype type : readers)
+    if (is_float(type))
+      to.f = f, to.stride = stride;
+    else
+      to.q = b_.quants, to.scales = b_.scales, to.sums = b_.sums;
+  return to;
 }
 
 /// The part that the rank has, times rows of just its columns, to rows of just its outputs.
-void device_stage::multiply(const matrix& m, const product_part& part, const float* bias,
-                            const float* x, float* y) {
-  uint32_t outputs = part.row_end - part.row_begin;
-  activations in{
-      .rows = rows_, .f = x, .stride = columns_of(m, part), .q = {b_.quants, b_.scales, b_.sums}};
-  note(row_.matmul(held(m, part), part, in, y, outputs, stream_));
-  if (bias) note(row_.add_bias(bias + part.row_begin, y, outputs, rows_, outputs, stream_));
+device_product device_stage::product(const matrix& m, const product_part& part, const float* bias,
+                                     float* y) const {
+  return {.w = held(m, part),
+          .part = part,
+          .to = {.y = y,
+                 .stride = part.row_end - part.row_begin,
+                 .bias = bias == nullptr ? nullptr : bias + part.row_begin}};
+}
+
+void device_stage::multiply(std::initializer_list<device_product> all, const float* x) {
+  const device_product& any = *all.begin();
+  activations in{.rows = rows_,
+                 .f = x,
+                 .stride = columns_of(any.w.of, any.part),
+                 .q = {b_.quants, b_.scales, b_.sums}};
+  note(row_.matmul(std::span(all.begin(), all.size()), in, stream_));
 }
 
 device_kv device_stage::kv_of(uint32_t layer) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <span>
 
 #include "parallel/device_room.hpp"
@@ -58,24 +59,26 @@ class device_stage {
   // device_stage.cpp
   void attention(uint32_t layer, const step_form& form);
   void project(const attention_weights& l);
-  void place(uint32_t layer, const step_form& form);
+  void place(uint32_t layer, const run_counts& runs);
   void attend(uint32_t layer, const token_run* runs, const run_counts& counts, float* out);
   void narrow(const step_form& form);
   void feed_forward(const mlp_weights& l);
 
-  void norm(const float* gain, bool quantized);
-  void quantize(const float* x, uint32_t cols);
-  void multiply(const matrix& m, const product_part& part, const float* bias, const float* x,
-                float* y);
+  void norm(const float* gain, std::initializer_list<dtype> readers);
+  void multiply(std::initializer_list<device_product> all, const float* x);
+  device_product product(const matrix& m, const product_part& part, const float* bias,
+                         float* y) const;
+  device_activations room_for(std::initializer_list<dtype> readers, float* f, size_t stride) const;
   device_kv kv_of(uint32_t layer) const;
 
   // device_stage_ranks.cpp
   void enter();
   void leave();
-  float* room_for(const matrix& m, float* own) const;
+  float* columns_for(const matrix& m, float* own) const;
+  device_activations input_of(const matrix& m, float* own) const;
   void join(const matrix& m, const float* bias, const float* own);
-  void join_sums(const matrix& m, const float* own);
-  void join_gathered(const matrix& m);
+  void join_sums(const matrix& m, const float* own, const device_output& to);
+  void join_gathered(const matrix& m, const device_output& to);
   void gather(size_t each);
   void head();
   void carry_logits(size_t each);
@@ -103,7 +106,7 @@ class device_stage {
 
   device_inputs in_{};  // of the step that is queued
   uint32_t rows_ = 0;   // of the residual stream
-  float* x_ = nullptr;
+  float* x_ = nullptr;  // one of b_.x
   device_error error_ = 0;
 };
 

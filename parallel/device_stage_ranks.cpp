@@ -23,43 +23,54 @@ void device_stage::leave() {
 
 /// Where this rank's columns of the input of m are to be written, rows back to back: its own
 /// buffer, or its place among all ranks' columns.
-float* device_stage::room_for(const matrix& m, float* own) const {
+float* device_stage::columns_for(const matrix& m, float* own) const {
   if (parts_.along_k(m)) return own;
   return own_place(floats_of(widest_part(m.cols, 1, part_.tensor_size)));
 }
 
-/// x += m times what `own` begins to be, of all ranks.
+/// What is to be made of them there: what others get are floats.
+device_activations device_stage::input_of(const matrix& m, float* own) const {
+  return room_for({parts_.along_k(m) ? m.type : dtype::f32}, own, 0);
+}
+
+/// m times what `own` begins to be, of all ranks, and that onto the residual stream, in its other
+/// buffer.
 void device_stage::join(const matrix& m, const float* bias, const float* own) {
-  parts_.along_k(m) ? join_sums(m, own) : join_gathered(m);
-  if (bias) note(row_.add_bias(bias, b_.joined, m.rows, rows_, m.rows, stream_));
-  note(row_.add(b_.joined, x_, floats_of(m.rows), stream_));
+  const device_output to{
+      .y = x_ == b_.x[0] ? b_.x[1] : b_.x[0], .stride = m.rows, .bias = bias, .onto = x_};
+  parts_.along_k(m) ? join_sums(m, own, to) : join_gathered(m, to);
+  x_ = to.y;
 }
 
 /// Each rank multiplies its own segments of K and gets the others' sums; all add them in the upper
 /// levels of the tree whose leaves are the segments.
-void device_stage::join_sums(const matrix& m, const float* own) {
-  product_part mine = parts_.spread(m);
-  if (!is_float(m.type)) quantize(own, columns_of(m, mine));
-  size_t sums = floats_of(m.rows);
+void device_stage::join_sums(const matrix& m, const float* own, const device_output& to) {
+  device_product mine = product(m, parts_.spread(m), nullptr, nullptr);
   uint32_t ranks = part_.tensor_size;
-  multiply(m, mine, nullptr, own, ranks == 1 ? b_.joined : own_place(sums));
+  size_t sums = floats_of(m.rows);
+  if (ranks == 1)
+    mine.to = to;
+  else
+    mine.to.y = own_place(sums);
+  multiply({mine}, own);
   if (ranks == 1) return;
   gather(sums);
-  note(row_.add_tree(shared_, sums, ranks, b_.joined, sums, stream_));
+  note(row_.add_tree(shared_, sums, ranks, to, rows_, m.rows, stream_));
 }
 
 /// Each rank gets the whole input and multiplies some output rows.
-void device_stage::join_gathered(const matrix& m) {
+void device_stage::join_gathered(const matrix& m, const device_output& to) {
   uint32_t ranks = part_.tensor_size;
   size_t columns = floats_of(widest_part(m.cols, 1, ranks));
   gather(columns);
-  note(row_.join_columns({shared_, columns, rows_, m.cols, ranks, 1}, b_.wide, stream_));
-  if (!is_float(m.type)) quantize(b_.wide, m.cols);
+  note(row_.join_columns({shared_, columns, rows_, m.cols, ranks, 1}, {b_.wide, m.cols}, stream_));
+  const device_activations in = room_for({m.type}, b_.wide, 0);
+  if (in.q) note(row_.quantize(b_.wide, m.cols, rows_, m.cols, in, stream_));
 
   size_t outputs = floats_of(widest_part(m.rows, panel_rows, ranks));
-  multiply(m, parts_.spread(m), nullptr, b_.wide, own_place(outputs));
+  multiply({product(m, parts_.spread(m), nullptr, own_place(outputs))}, b_.wide);
   gather(outputs);
-  note(row_.join_columns({shared_, outputs, rows_, m.rows, ranks, panel_rows}, b_.joined, stream_));
+  note(row_.join_columns({shared_, outputs, rows_, m.rows, ranks, panel_rows}, to, stream_));
 }
 
 /// NCCL wants as many floats from each rank, so places are as wide as the widest part.
@@ -70,14 +81,16 @@ void device_stage::gather(size_t each) {
 /// Logits of the rows that are left. Each rank multiplies its part of the vocabulary; rank 0
 /// collects the others'.
 void device_stage::head() {
-  norm(weights_.norm, !is_float(weights_.head.type));
+  norm(weights_.norm, {weights_.head.type});
   uint32_t vocab = shape_.vocab, ranks = part_.tensor_size;
-  if (ranks == 1) return multiply(weights_.head, parts_.vocab(), nullptr, b_.normed, b_.logits);
-  multiply(weights_.head, parts_.vocab(), nullptr, b_.normed, shared_);
+  multiply({product(weights_.head, parts_.vocab(), nullptr, ranks == 1 ? b_.logits : shared_)},
+           b_.normed);
+  if (ranks == 1) return;
   size_t each = floats_of(widest_part(vocab, panel_rows, ranks));
   carry_logits(each);
   if (part_.tensor_rank != 0) return;
-  note(row_.join_columns({shared_, each, rows_, vocab, ranks, panel_rows}, b_.logits, stream_));
+  note(row_.join_columns({shared_, each, rows_, vocab, ranks, panel_rows}, {b_.logits, vocab},
+                         stream_));
 }
 
 /// Rank r's come to place r.

@@ -1,5 +1,7 @@
 #include "parallel/rank_need.hpp"
 
+#include <initializer_list>
+
 #include "parallel/decode_graphs.hpp"
 #include "parallel/device_shard.hpp"
 
@@ -15,19 +17,30 @@ class node_count {
   uint64_t of_step(uint32_t decodes, uint32_t tiles) const {
     uint64_t nodes = 1 + (part_.last() ? head() : 1);  // enters, leaves
     for (uint32_t i = part_.layers.begin; i < part_.layers.end; ++i)
-      nodes += attention(i) + 2 * turns(i, decodes, tiles) + feed_forward(weights_.layers[i].mlp);
+      nodes += attention(i, decodes) + 2 * turns(i, decodes, tiles) +
+               feed_forward(weights_.layers[i].mlp, decodes);
     return nodes;
   }
 
  private:
   static uint64_t one_if(bool queued) { return queued ? 1 : 0; }
 
-  uint64_t attention(uint32_t layer) const {
+  /// Of products of the same rows.
+  static uint64_t products(std::initializer_list<dtype> types, uint32_t decodes) {
+    uint64_t kernels = 0;
+    const dtype* before = nullptr;
+    for (const dtype& t : types) {
+      const bool alone = !is_float(t) && decodes > quantized_together;
+      kernels += one_if(before == nullptr || *before != t || alone);
+      before = &t;
+    }
+    return kernels;
+  }
+  uint64_t attention(uint32_t layer, uint32_t decodes) const {
     const attention_weights& a = weights_.layers[layer].attention;
-    const bool quantized = !is_float(a.q.type) || !is_float(a.k.type) || !is_float(a.v.type);
-    uint64_t biases = one_if(a.q_bias) + one_if(a.k_bias) + one_if(a.v_bias);
-    uint64_t places = one_if(a.q_norm) + one_if(a.k_norm) + 2 * one_if(room_.pairs != 0) + 1;
-    return 1 + one_if(quantized) + 3 + biases + places + join(a.o, a.o_bias);
+    const bool quantizes = parts_.along_k(a.o) && !is_float(a.o.type);
+    return 1 + products({a.q.type, a.k.type, a.v.type}, decodes) + 1 + one_if(quantizes) +
+           join(a.o);
   }
   /// Two kernels each: scores and values, or spans and their sum.
   uint64_t turns(uint32_t layer, uint32_t decodes, uint32_t tiles) const {
@@ -36,18 +49,16 @@ class node_count {
         room_.decodes_at_once(tiles_in(layer < windows.size() ? windows[layer] : 0, tiles));
     return (decodes + fit - 1) / fit;
   }
-  uint64_t feed_forward(const mlp_weights& m) const {
-    uint64_t quantized = one_if(!is_float(m.gate.type) || !is_float(m.up.type));
-    return 1 + quantized + 2 + one_if(m.gate_bias) + one_if(m.up_bias) + 1 +
-           join(m.down, m.down_bias);
+  uint64_t feed_forward(const mlp_weights& m, uint32_t decodes) const {
+    return 1 + products({m.gate.type, m.up.type}, decodes) + 1 + join(m.down);
   }
   /// A product whose K is spread over ranks, and what of it goes between them.
-  uint64_t join(const matrix& m, const float* bias) const {
-    uint64_t between = parts_.along_k(m) ? (part_.tensor_size == 1 ? 0 : 2) : 4;
-    return one_if(!is_float(m.type)) + 1 + between + one_if(bias) + 1;
+  uint64_t join(const matrix& m) const {
+    if (parts_.along_k(m)) return part_.tensor_size == 1 ? 1 : 3;
+    return 5 + one_if(!is_float(m.type));
   }
   uint64_t head() const {
-    uint64_t own = 1 + one_if(!is_float(weights_.head.type)) + 1;
+    uint64_t own = 2;
     if (part_.tensor_size == 1) return own;
     return own + (part_.tensor_rank == 0 ? part_.tensor_size - 1 + 1 : 1);
   }

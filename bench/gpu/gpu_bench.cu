@@ -104,7 +104,8 @@ void bench_product(const bench& b, const cuda_row& row, dtype type, uint32_t n, 
     on.q = {q.data(), scales.data(), sums.data()};
     auto run = [&](int i) {
       matrix turn{type, n, k, panels.data() + uint32_t(i) % copies * bytes};
-      return row.matmul({turn}, {0, n, 0, segments}, on, y.data(), n, b.stream);
+      device_product product{{turn}, {0, n, 0, segments}, {y.data(), n}};
+      return row.matmul({&product, 1}, on, b.stream);
     };
     must(run(0), "a product");
     std::vector<float> got = y.read();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "kernels/cpu_row.hpp"
 #include "kernels/draw_policy.hpp"
 
@@ -62,6 +64,53 @@ struct device_matrix {
   uint32_t segment_begin = 0, segment_end = segments;
 };
 
+/// Rows that a kernel makes: y = sum, plus the bias of its column, and that added to what `onto`
+/// has in its place; null: nothing of the kind. Nobody writes to `onto` meanwhile.
+struct device_output {
+  float* y;
+  size_t stride;  // of y and onto
+  const float* bias = nullptr;
+  const float* onto = nullptr;
+};
+
+/// The part is one that is there.
+struct device_product {
+  device_matrix w;
+  product_part part;
+  device_output to;
+};
+/// Of one type, with the same rows, in one kernel; with quantized weights only up to so many rows.
+inline constexpr uint32_t products_together = 3, quantized_together = 64;
+
+/// Activations as a kernel leaves them: floats, quantized, or both; null: not so. Quantized rows
+/// lie back to back.
+struct device_activations {
+  float* f = nullptr;
+  size_t stride = 0;  // of f
+  int8_t* q = nullptr;
+  float* scales = nullptr;
+  int16_t* sums = nullptr;
+};
+
+/// What a layer's projections made of a step's rows, one head after the other. Queries and keys are
+/// normed, where there is a gain, and turned: queries where they lie, keys on their way to their
+/// pages. Values go as they are.
+struct device_heads {
+  device_kv kv;
+  const token_run* runs;
+  uint32_t run_count;
+  uint32_t tokens_max;  // of a run
+  float* q;
+  size_t q_stride;
+  const float *k, *v;
+  size_t kv_stride;
+  uint32_t heads, kv_heads;
+  const float *q_gain, *k_gain;  // [head_dim], or null
+  float eps;
+  uint32_t rotary;
+  const float *cosines, *sines;  // [rows][rotary / 2]
+};
+
 /// Columns of `rows` rows in `parts` parts, as part_of cuts their units of `unit` columns: part p
 /// has its columns of all rows, back to back, at x + p * stride.
 struct column_parts {
@@ -121,36 +170,30 @@ inline constexpr uint32_t draw_vocab_max = 6000 * draw_block;
 struct cuda_row {
   const char* name;
   lethe::arithmetic arithmetic;
-  /// Quantized x starts at multiples of 16 bytes. The part is one that is there.
-  device_error (*matmul)(const device_matrix& w, const product_part& part, const activations& x,
-                         float* y, size_t y_stride, device_stream stream);
-  device_error (*quantize)(const float* x, size_t stride, uint32_t m, uint32_t cols, int8_t* q,
-                           float* scales, int16_t* sums, device_stream stream);
+  /// Products of the same rows. Quantized x starts at multiples of 16 bytes.
+  device_error (*matmul)(std::span<const device_product> all, const activations& x,
+                         device_stream stream);
+  device_error (*quantize)(const float* x, size_t stride, uint32_t rows, uint32_t cols,
+                           const device_activations& to, device_stream stream);
   /// Row ids[i] of w to y + i * y_stride.
   device_error (*rows_to_float)(const matrix& w, const uint32_t* ids, uint32_t count, float* y,
                                 size_t y_stride, device_stream stream);
-  device_error (*rms_norm)(const float* x, size_t x_stride, const float* gain, float* y,
-                           size_t y_stride, uint32_t rows, uint32_t cols, float eps,
+  /// `to.f` may be x.
+  device_error (*rms_norm)(const float* x, size_t x_stride, const float* gain,
+                           const device_activations& to, uint32_t rows, uint32_t cols, float eps,
                            device_stream stream);
-  device_error (*rope)(float* x, size_t stride, uint32_t rows, uint32_t heads, uint32_t head_dim,
-                       uint32_t rotary, const float* cosines, const float* sines,
-                       device_stream stream);
-  /// All kv heads of all runs; row r's keys are at k + r * stride, one head after the other.
-  device_error (*kv_store)(const device_kv& kv, const token_run* runs, uint32_t run_count,
-                           uint32_t tokens_max, uint32_t kv_heads, const float* k, const float* v,
-                           size_t stride, device_stream stream);
+  device_error (*place_heads)(const device_heads& h, device_stream stream);
   device_error (*attend)(const device_attention& a, device_stream stream);
-  device_error (*silu_multiply)(const float* gate, const float* up, float* y, size_t n,
-                                device_stream stream);
-  device_error (*add)(const float* x, float* y, size_t n, device_stream stream);
-  device_error (*add_bias)(const float* bias, float* y, size_t stride, uint32_t rows, uint32_t cols,
-                           device_stream stream);
-  /// y[i] = the sum of x[r * stride + i] for r < count <= segments, added in the order of segments;
-  /// y may be the first of them.
-  device_error (*add_tree)(const float* x, size_t stride, uint32_t count, float* y, size_t n,
-                           device_stream stream);
-  /// The parts' rows as whole ones, back to back.
-  device_error (*join_columns)(const column_parts& from, float* y, device_stream stream);
+  /// Rows back to back. `to.f` may be gate.
+  device_error (*silu_multiply)(const float* gate, const float* up, const device_activations& to,
+                                size_t n, device_stream stream);
+  /// Sums of x[r * stride + i] for r < count <= segments, added in the order of segments; rows
+  /// back to back.
+  device_error (*add_tree)(const float* x, size_t stride, uint32_t count, const device_output& to,
+                           uint32_t rows, uint32_t cols, device_stream stream);
+  /// The parts' rows as whole ones.
+  device_error (*join_columns)(const column_parts& from, const device_output& to,
+                               device_stream stream);
   /// ids[i] is what the host would draw (runtime/batch/drawing.hpp).
   device_error (*draw)(const device_draws& d, device_stream stream);
   /// Zeros; start and size are multiples of 16.

@@ -67,13 +67,6 @@ struct device_block {
   __device__ static uint32_t* words() { return reinterpret_cast<uint32_t*>(shared_words); }
 };
 
-/// Blocks that a multiprocessor should have room for; 0: as many as registers happen to leave.
-template <class Body>
-constexpr uint32_t blocks_side_by_side() {
-  if constexpr (requires { Body::side_by_side; }) return Body::side_by_side;
-  return 0;
-}
-
 template <class Body>
 __global__ void __launch_bounds__(Body::threads, blocks_side_by_side<Body>())
     kernel(const __grid_constant__ Body body) {

@@ -13,6 +13,7 @@ constexpr uint32_t columns_ahead = T == dtype::f32 ? 16 : 32;  // 64 bytes a thr
 template <dtype T, uint32_t R>
 struct float_rows {
   static constexpr uint32_t threads = product_threads;
+  static constexpr uint32_t side_by_side = T == dtype::f32 ? 4 : 0;  // else nvcc spills
   product_place place;
   const float* x;
   size_t stride;

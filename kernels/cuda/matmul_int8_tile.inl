@@ -183,10 +183,21 @@ struct int8_tile {
       wait_in_words(block, count + i - in_lane, joins, waits, sums[i / 4][i % 4]);
     }
     if (waits) return;
+    for (float& p : parked) p = 0.0f;  // no register is held for what is not read again
     joins = pair % 2 == 1 && 2 * pair > begin, waits = pair % 2 == 0 && 2 * pair + 2 < end;
     for (uint32_t i = 0; i < count; i++) wait_in_words(block, i, joins, waits, sums[i / 4][i % 4]);
     if (waits) return;
-    store(block, l, half == 1 && 4 > begin, sums);
+    // A half that waits is where the product goes.
+    joins = half == 1 && begin < 4, waits = half == 0 && 4 < end;
+    for_outputs(block, l, [&](uint32_t i, uint32_t row, uint32_t col) {
+      float& there = place.to.y[row * place.to.stride + col];
+      float sum = joins ? there + sums[i / 4][i % 4] : sums[i / 4][i % 4];
+      if (waits) {
+        there = sum;
+      } else {
+        put_output(place.to, row, col, sum);
+      }
+    });
   }
   template <class Block>
   LETHE_BODY static void wait_in_words(Block& block, uint32_t i, bool joins, bool waits,
@@ -194,18 +205,19 @@ struct int8_tile {
     if (joins) sum = block.get(i * threads + block.thread()) + sum;
     if (waits) block.put(i * threads + block.thread(), sum);
   }
-  template <class Block>
-  LETHE_BODY void store(Block& block, const lane_place& l, bool joins,
-                        const float (&sums)[tiles][4]) const {
+  /// f(i, row, column) of each of the lane's sums that is an output.
+  template <class Block, class F>
+  LETHE_BODY void for_outputs(Block& block, const lane_place& l, F f) const {
     const product_part& part = place.part;
-    const uint32_t lane = anew(l.lane);
-    uint32_t panel = part.row_begin / panel_rows + block.x() * panels + l.warp;
+    const uint32_t lane = anew(l.lane), outputs = part.row_end - part.row_begin;
+    const uint32_t first_row = anew(block.y()) * R + lane % 4 * 2;
+    // Before the part's first output: far beyond its last.
+    const uint32_t first_col =
+        (block.x() * panels + l.warp) * panel_rows + lane / 4 - part.row_begin % panel_rows;
+    LETHE_UNROLL
     for (uint32_t i = 0; i < 4 * tiles; i++) {
-      uint32_t n = panel * panel_rows + lane / 4 + i % 4 / 2 * 8;
-      uint32_t row = block.y() * R + i / 4 * 8 + lane % 4 * 2 + i % 2;
-      if (n < part.row_begin || n >= part.row_end || row >= place.rows) continue;
-      float& to = place.y[row * place.y_stride + (n - part.row_begin)];
-      to = joins ? to + sums[i / 4][i % 4] : sums[i / 4][i % 4];
+      uint32_t row = first_row + i / 4 * 8 + i % 2, col = first_col + i % 4 / 2 * 8;
+      if (col < outputs && row < place.rows) f(i, row, col);
     }
   }
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/cpu_row.hpp"
+#include "kernels/cuda/output.inl"
 #include "kernels/cuda/panel_unit.inl"
 
 // A block multiplies one panel with some rows of x: thread t sums lane t % 16 of segment t / 16, so
@@ -20,8 +20,7 @@ struct product_place {
   uint32_t cols;
   product_part part;
   uint32_t rows;  // of x
-  float* y;
-  size_t y_stride;
+  device_output to;
 
   uint32_t first_panel() const { return part.row_begin / panel_rows; }
   uint32_t panel_count() const {
@@ -99,7 +98,7 @@ LETHE_BODY void store_joined(Block& block, const product_place& p, uint32_t pane
   for (uint32_t r = block.thread() / panel_rows; r < R; r += threads / panel_rows) {
     if (first_row + r >= p.rows) return;
     float sum = joined_segments(block, p.part, r * segments * panel_rows + lane);
-    p.y[(first_row + r) * p.y_stride + (n - p.part.row_begin)] = sum;
+    put_output(p.to, first_row + r, n - p.part.row_begin, sum);
   }
 }
 

@@ -1,13 +1,20 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_tensor.inl"
+#include "kernels/cuda/matmul_together.inl"
 
 namespace lethe::device {
 
-template device_error gpu::launch(const tensor_products<dtype::bf16, 1, 1>&, device_stream);
-template device_error gpu::launch(const tensor_products<dtype::bf16, 1, 4>&, device_stream);
-template device_error gpu::launch(const tensor_products<dtype::bf16, 4, 4>&, device_stream);
-template device_error gpu::launch(const tensor_products<dtype::f16, 1, 1>&, device_stream);
-template device_error gpu::launch(const tensor_products<dtype::f16, 1, 4>&, device_stream);
-template device_error gpu::launch(const tensor_products<dtype::f16, 4, 4>&, device_stream);
+template device_error gpu::launch(const products<tensor_products<dtype::bf16, 1, 1>>&,
+                                  device_stream);
+template device_error gpu::launch(const products<tensor_products<dtype::bf16, 1, 4>>&,
+                                  device_stream);
+template device_error gpu::launch(const products<tensor_products<dtype::bf16, 4, 4>>&,
+                                  device_stream);
+template device_error gpu::launch(const products<tensor_products<dtype::f16, 1, 1>>&,
+                                  device_stream);
+template device_error gpu::launch(const products<tensor_products<dtype::f16, 1, 4>>&,
+                                  device_stream);
+template device_error gpu::launch(const products<tensor_products<dtype::f16, 4, 4>>&,
+                                  device_stream);
 
 }  // namespace lethe::device

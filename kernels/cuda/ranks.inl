@@ -1,26 +1,27 @@
 #pragma once
 
-#include "kernels/cuda/cuda_row.hpp"
 #include "kernels/cuda/elementwise.inl"
+#include "kernels/cuda/output.inl"
 
 // What ranks of a tensor cut do with what they got from each other, one number per thread.
 
 namespace lethe::device {
 
-/// y = the sum of `count` stretches of x, in the order ((0+1)+(2+3))+...
+/// Sums of `count` stretches of x, in the order ((0+1)+(2+3))+...
 struct add_tree {
   static constexpr uint32_t threads = elementwise_threads;
   const float* x;
   size_t stride;
   uint32_t count;
-  float* y;
-  size_t n;
+  device_output to;
+  uint32_t rows, cols;
 
-  launch_shape shape() const { return {blocks_for(n, threads)}; }
+  launch_shape shape() const { return {blocks_for(cols, threads), rows}; }
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {
-    size_t i = size_t{block.x()} * threads + block.thread();
-    if (i >= n) return;
+    uint32_t col = block.x() * threads + block.thread();
+    if (col >= cols) return;
+    size_t i = size_t{block.y()} * cols + col;
     float sum[segments];
     for (uint32_t r = 0; r < segments; r++) sum[r] = r < count ? x[r * stride + i] : 0.0f;
     for (uint32_t width = 1; width < segments; width *= 2) {
@@ -29,7 +30,7 @@ struct add_tree {
         if (r + width < count) sum[r] = sum[r] + sum[r + width];
       }
     }
-    y[i] = sum[0];
+    put_output(to, block.y(), col, sum[0]);
   }
 };
 
@@ -37,7 +38,7 @@ struct add_tree {
 struct join_columns {
   static constexpr uint32_t threads = elementwise_threads;
   column_parts from;
-  float* y;
+  device_output to;
 
   launch_shape shape() const { return {blocks_for(from.cols, threads), from.rows}; }
   template <class Block>
@@ -49,7 +50,7 @@ struct join_columns {
     auto part = uint32_t((uint64_t{col / from.unit + 1} * from.parts - 1) / units);
     uint32_t begin = begin_of(part, units), end = begin_of(part + 1, units);
     const float* columns = from.x + part * from.stride;
-    y[size_t{row} * from.cols + col] = columns[size_t{row} * (end - begin) + (col - begin)];
+    put_output(to, row, col, columns[size_t{row} * (end - begin) + (col - begin)]);
   }
 
  private:

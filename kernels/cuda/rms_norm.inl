@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/cuda/simt.hpp"
+#include "kernels/cuda/quantize.inl"
 
 namespace lethe::device {
 
@@ -11,8 +11,7 @@ struct rms_norm {
   const float* x;
   size_t x_stride;
   const float* gain;
-  float* y;
-  size_t y_stride;
+  device_activations to;
   uint32_t rows, cols;
   float eps;
 
@@ -21,9 +20,12 @@ struct rms_norm {
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {
     const float* from = x + block.x() * x_stride;
-    float* to = y + block.x() * y_stride;
     float inverse = 1.0f / square_root(sum_of_squares(block, from) / float(cols) + eps);
-    for (uint32_t i = block.thread(); i < cols; i += threads) to[i] = from[i] * inverse * gain[i];
+    for (uint32_t i = block.thread(); i < cols; i += threads) {
+      float normed = from[i] * inverse * gain[i];
+      if (to.f != nullptr) to.f[block.x() * to.stride + i] = normed;
+      if (to.q != nullptr) put_quantized(block, normed, size_t{block.x()} * cols + i, to);
+    }
   }
 
  private:

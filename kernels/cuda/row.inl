@@ -7,6 +7,8 @@
 #include "kernels/cuda/elementwise.inl"
 #include "kernels/cuda/matmul_float.inl"
 #include "kernels/cuda/matmul_int8_tile.inl"
+#include "kernels/cuda/matmul_together.inl"
+#include "kernels/cuda/place_heads.inl"
 #include "kernels/cuda/quantize.inl"
 #include "kernels/cuda/ranks.inl"
 #include "kernels/cuda/rms_norm.inl"
@@ -60,54 +62,93 @@ device_error for_type(kv_type k, F f) {
   return f(stored_type<kv_type::int8>{});
 }
 
-inline product_place place_of(const device_matrix& w, const product_part& part, uint32_t rows,
-                              float* y, size_t y_stride) {
-  const matrix& of = w.of;
-  size_t begin = panel_bytes_before(of, w.segment_begin);
-  size_t end = panel_bytes_before(of, w.segment_end);
+inline product_place place_of(const device_product& p, uint32_t rows) {
+  const matrix& of = p.w.of;
+  size_t begin = panel_bytes_before(of, p.w.segment_begin);
+  size_t end = panel_bytes_before(of, p.w.segment_end);
   return {reinterpret_cast<const uint8_t*>(of.panels),
-          w.first_panel,
+          p.w.first_panel,
           (end - begin + 63) / 64 * 64,
           begin,
           of.cols,
-          part,
+          p.part,
           rows,
-          y,
-          y_stride};
+          p.to};
+}
+
+/// In one kernel. make(product_place) is what runs.
+template <class Device, class Make>
+device_error launch_together(std::span<const device_product> all, uint32_t rows, Make make,
+                             device_stream stream) {
+  products<decltype(make(product_place{}))> in_one;
+  for (const device_product& p : all) in_one.add(make(place_of(p, rows)));
+  return Device::launch(in_one, stream);
+}
+/// A kernel each.
+template <class Device, class Make>
+device_error launch_each(std::span<const device_product> all, uint32_t rows, Make make,
+                         device_stream stream) {
+  device_error error = 0;
+  for (const device_product& p : all) {
+    if (error == 0) error = Device::launch(make(place_of(p, rows)), stream);
+  }
+  return error;
+}
+
+/// f(products) of those of one type that follow each other, as many as go together.
+template <class F>
+device_error for_each_type(std::span<const device_product> all, F f) {
+  device_error error = 0;
+  while (error == 0 && !all.empty()) {
+    size_t n = 1, most = all.size() < products_together ? all.size() : products_together;
+    while (n < most && all[n].w.of.type == all[0].w.of.type) n++;
+    error = f(all.first(n));
+    all = all.subspan(n);
+  }
+  return error;
 }
 
 template <class Device>
 struct launchers {
   template <dtype T>
-  static device_error multiply(const product_place& place, const activations& x,
+  static device_error multiply(std::span<const device_product> all, const activations& x,
                                device_stream stream) {
+    auto run = [&](auto make) { return launch_together<Device>(all, x.rows, make, stream); };
     if constexpr (is_float(T)) {
-      if (x.rows == 1) return Device::launch(float_rows<T, 1>{place, x.f, x.stride}, stream);
-      if (x.rows <= few_rows)
-        return Device::launch(float_rows<T, few_rows>{place, x.f, x.stride}, stream);
-      return Device::launch(float_tile<T>{place, x.f, x.stride}, stream);
+      auto on = [&]<class Body>() {
+        return [&x](const product_place& p) { return Body{p, x.f, x.stride}; };
+      };
+      if (x.rows == 1) return run(on.template operator()<float_rows<T, 1>>());
+      if (x.rows <= few_rows) return run(on.template operator()<float_rows<T, few_rows>>());
+      return run(on.template operator()<float_tile<T>>());
     } else {
-      const product_part& part = place.part;
-      uint32_t begin = segment_begin(T, place.cols, part.segment_begin);
-      uint32_t end = segment_begin(T, place.cols, part.segment_end);
-      x_rows rows{x.q, end > begin ? (end - begin) / unit_columns : 0};
-      if (x.rows == 1) return Device::launch(quant_rows<T, 1>{place, rows}, stream);
-      if (x.rows <= few_rows) return Device::launch(quant_rows<T, few_rows>{place, rows}, stream);
-      if (x.rows <= 8) return Device::launch(int8_rows<T, 8>{place, rows}, stream);
-      if (x.rows <= 16) return Device::launch(int8_rows<T, 16>{place, rows}, stream);
-      if (x.rows <= 64) return Device::launch(int8_rows<T, 32>{place, rows}, stream);
-      return Device::launch(int8_tile<T>{place, rows}, stream);
+      auto on = [&]<class Body>() {
+        return [&x](const product_place& p) { return Body{p, quantized_of<T>(p, x)}; };
+      };
+      if (x.rows == 1) return run(on.template operator()<quant_rows<T, 1>>());
+      if (x.rows <= few_rows) return run(on.template operator()<quant_rows<T, few_rows>>());
+      if (x.rows <= 8) return run(on.template operator()<int8_rows<T, 8>>());
+      if (x.rows <= 16) return run(on.template operator()<int8_rows<T, 16>>());
+      if (x.rows <= quantized_together) return run(on.template operator()<int8_rows<T, 32>>());
+      return launch_each<Device>(all, x.rows, on.template operator()<int8_tile<T>>(), stream);
     }
   }
-  static device_error matmul(const device_matrix& w, const product_part& part, const activations& x,
-                             float* y, size_t y_stride, device_stream stream) {
-    product_place place = place_of(w, part, x.rows, y, y_stride);
-    return for_type(w.of.type,
-                    [&]<class Type>(Type) { return multiply<Type::value>(place, x, stream); });
+  template <dtype T>
+  static x_rows quantized_of(const product_place& p, const activations& x) {
+    uint32_t begin = segment_begin(T, p.cols, p.part.segment_begin);
+    uint32_t end = segment_begin(T, p.cols, p.part.segment_end);
+    return {x.q, end > begin ? (end - begin) / unit_columns : 0};
   }
-  static device_error quantize_rows(const float* x, size_t stride, uint32_t m, uint32_t cols,
-                                    int8_t* q, float* scales, int16_t* sums, device_stream stream) {
-    return Device::launch(quantize{x, stride, m, cols, q, scales, sums}, stream);
+  static device_error matmul(std::span<const device_product> all, const activations& x,
+                             device_stream stream) {
+    return for_each_type(all, [&](std::span<const device_product> some) {
+      return for_type(some[0].w.of.type,
+                      [&]<class Type>(Type) { return multiply<Type::value>(some, x, stream); });
+    });
+  }
+  static device_error quantize_rows(const float* x, size_t stride, uint32_t rows, uint32_t cols,
+                                    const device_activations& to, device_stream stream) {
+    return Device::launch(quantize{x, stride, rows, cols, to}, stream);
   }
   static device_error to_float(const matrix& w, const uint32_t* ids, uint32_t count, float* y,
                                size_t y_stride, device_stream stream) {
@@ -117,22 +158,14 @@ struct launchers {
                             stream);
     });
   }
-  static device_error norm(const float* x, size_t x_stride, const float* gain, float* y,
-                           size_t y_stride, uint32_t rows, uint32_t cols, float eps,
+  static device_error norm(const float* x, size_t x_stride, const float* gain,
+                           const device_activations& to, uint32_t rows, uint32_t cols, float eps,
                            device_stream stream) {
-    return Device::launch(rms_norm{x, x_stride, gain, y, y_stride, rows, cols, eps}, stream);
+    return Device::launch(rms_norm{x, x_stride, gain, to, rows, cols, eps}, stream);
   }
-  static device_error turn(float* x, size_t stride, uint32_t rows, uint32_t heads,
-                           uint32_t head_dim, uint32_t rotary, const float* cosines,
-                           const float* sines, device_stream stream) {
-    return Device::launch(rope{x, stride, rows, heads, head_dim, rotary, cosines, sines}, stream);
-  }
-  static device_error store(const device_kv& kv, const token_run* runs, uint32_t run_count,
-                            uint32_t tokens_max, uint32_t kv_heads, const float* k, const float* v,
-                            size_t stride, device_stream stream) {
-    return for_type(kv.type, [&]<class Type>(Type) {
-      return Device::launch(
-          kv_store<Type::value>{kv, runs, run_count, tokens_max, kv_heads, k, v, stride}, stream);
+  static device_error place(const device_heads& h, device_stream stream) {
+    return for_type(h.kv.type, [&]<class Type>(Type) {
+      return Device::launch(place_heads<Type::value>{h}, stream);
     });
   }
   static device_error attend(const device_attention& a, device_stream stream) {
@@ -142,23 +175,18 @@ struct launchers {
       return error ? error : Device::launch(decode_values<Type::value>{a}, stream);
     });
   }
-  static device_error silu(const float* gate, const float* up, float* y, size_t n,
-                           device_stream stream) {
-    return Device::launch(silu_multiply{gate, up, y, n}, stream);
+  static device_error silu(const float* gate, const float* up, const device_activations& to,
+                           size_t n, device_stream stream) {
+    return Device::launch(silu_multiply{gate, up, to, n}, stream);
   }
-  static device_error add(const float* x, float* y, size_t n, device_stream stream) {
-    return Device::launch(add_to_rows{x, y, 0, 1, n}, stream);
-  }
-  static device_error add_bias(const float* bias, float* y, size_t stride, uint32_t rows,
-                               uint32_t cols, device_stream stream) {
-    return Device::launch(add_to_rows{bias, y, stride, rows, cols}, stream);
-  }
-  static device_error sum_tree(const float* x, size_t stride, uint32_t count, float* y, size_t n,
+  static device_error sum_tree(const float* x, size_t stride, uint32_t count,
+                               const device_output& to, uint32_t rows, uint32_t cols,
                                device_stream stream) {
-    return Device::launch(add_tree{x, stride, count, y, n}, stream);
+    return Device::launch(add_tree{x, stride, count, to, rows, cols}, stream);
   }
-  static device_error whole_rows(const column_parts& from, float* y, device_stream stream) {
-    return Device::launch(join_columns{from, y}, stream);
+  static device_error whole_rows(const column_parts& from, const device_output& to,
+                                 device_stream stream) {
+    return Device::launch(join_columns{from, to}, stream);
   }
   static device_error draw(const device_draws& d, device_stream stream) {
     return Device::launch(draw_rows{d}, stream);
@@ -178,12 +206,9 @@ constexpr cuda_row row_on(const char* name) {
           .quantize = on::quantize_rows,
           .rows_to_float = on::to_float,
           .rms_norm = on::norm,
-          .rope = on::turn,
-          .kv_store = on::store,
+          .place_heads = on::place,
           .attend = on::attend,
           .silu_multiply = on::silu,
-          .add = on::add,
-          .add_bias = on::add_bias,
           .add_tree = on::sum_tree,
           .join_columns = on::whole_rows,
           .draw = on::draw,

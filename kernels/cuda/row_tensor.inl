@@ -11,17 +11,24 @@ namespace lethe::device {
 template <class Device>
 struct tensor_launchers {
   template <dtype T>
-  static device_error multiply(const product_place& p, const activations& x, device_stream stream) {
-    if (x.rows <= 8) return Device::launch(tensor_products<T, 1, 1>{p, x.f, x.stride}, stream);
-    if (x.rows <= 32) return Device::launch(tensor_products<T, 1, 4>{p, x.f, x.stride}, stream);
-    return Device::launch(tensor_products<T, 4, 4>{p, x.f, x.stride}, stream);
+  static device_error multiply(std::span<const device_product> all, const activations& x,
+                               device_stream stream) {
+    auto on = [&]<class Body>() {
+      return [&x](const product_place& p) { return Body{p, x.f, x.stride}; };
+    };
+    auto run = [&](auto make) { return launch_together<Device>(all, x.rows, make, stream); };
+    if (x.rows <= 8) return run(on.template operator()<tensor_products<T, 1, 1>>());
+    if (x.rows <= 32) return run(on.template operator()<tensor_products<T, 1, 4>>());
+    return run(on.template operator()<tensor_products<T, 4, 4>>());
   }
-  static device_error matmul(const device_matrix& w, const product_part& part, const activations& x,
-                             float* y, size_t y_stride, device_stream stream) {
-    product_place place = place_of(w, part, x.rows, y, y_stride);
-    if (w.of.type == dtype::bf16) return multiply<dtype::bf16>(place, x, stream);
-    if (w.of.type == dtype::f16) return multiply<dtype::f16>(place, x, stream);
-    return launchers<Device>::matmul(w, part, x, y, y_stride, stream);
+  static device_error matmul(std::span<const device_product> all, const activations& x,
+                             device_stream stream) {
+    return for_each_type(all, [&](std::span<const device_product> some) {
+      dtype type = some[0].w.of.type;
+      if (type == dtype::bf16) return multiply<dtype::bf16>(some, x, stream);
+      if (type == dtype::f16) return multiply<dtype::f16>(some, x, stream);
+      return launchers<Device>::matmul(some, x, stream);
+    });
   }
   static device_error attend(const device_attention& a, device_stream stream) {
     if (a.kv.head_dim > tensor_head_max) return launchers<Device>::attend(a, stream);

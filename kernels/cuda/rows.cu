@@ -9,9 +9,7 @@ namespace lethe::device {
 
 template device_error gpu::launch(const quantize&, device_stream);
 template device_error gpu::launch(const rms_norm&, device_stream);
-template device_error gpu::launch(const rope&, device_stream);
 template device_error gpu::launch(const silu_multiply&, device_stream);
-template device_error gpu::launch(const add_to_rows&, device_stream);
 template device_error gpu::launch(const add_tree&, device_stream);
 template device_error gpu::launch(const join_columns&, device_stream);
 template device_error gpu::launch(const wipe&, device_stream);

@@ -34,6 +34,13 @@ struct launch_shape {
   uint32_t shared_words = 0;
 };
 
+/// Blocks that a multiprocessor should have room for; 0: as many as registers happen to leave.
+template <class Body>
+constexpr uint32_t blocks_side_by_side() {
+  if constexpr (requires { Body::side_by_side; }) return Body::side_by_side;
+  return 0;
+}
+
 constexpr uint32_t warp_lanes = 32;
 
 constexpr uint32_t blocks_for(size_t n, uint32_t each) { return uint32_t((n + each - 1) / each); }

@@ -175,15 +175,29 @@ inline std::vector<std::byte> with_key_rows(const step& s, const laid_out& at,
   return pool;
 }
 
+/// Keys and values of runs on their way to pages; no queries, nothing turned.
+inline device_heads only_stored(const device_kv& kv, const token_run* runs, uint32_t count,
+                                uint32_t kv_heads, const float* k, const float* v) {
+  return {.kv = kv,
+          .runs = runs,
+          .run_count = count,
+          .tokens_max = run_tokens,
+          .k = k,
+          .v = v,
+          .kv_stride = size_t{kv_heads} * kv.head_dim,
+          .kv_heads = kv_heads};
+}
+
 /// Stores all tokens on the target and in `pool`, by the reference; whether both are the same.
 inline bool store(const target& t, const step& s, const laid_out& at, const numbers& in,
                   room<std::byte>& device_pool, std::vector<std::byte>& pool) {
   room<uint32_t> pages(t, at.pages);
   room<token_run> runs(t, at.stored);
   room<float> k(t, in.k), v(t, in.v);
-  device_error error = t.row->kv_store(kv_of(s, at, device_pool.data(), pages.data()), runs.data(),
-                                       uint32_t(at.stored.size()), run_tokens, s.kv_heads, k.data(),
-                                       v.data(), s.kv_cols(), t.stream);
+  device_error error =
+      t.row->place_heads(only_stored(kv_of(s, at, device_pool.data(), pages.data()), runs.data(),
+                                     uint32_t(at.stored.size()), s.kv_heads, k.data(), v.data()),
+                         t.stream);
   store_by_reference(s, at, in, kv_of(s, at, pool.data(), at.pages.data()));
   return error == 0 && same_bits_of(device_pool.read(), with_key_rows(s, at, pool));
 }

@@ -42,8 +42,8 @@ std::string far_page(const target& t) {
   std::vector<float> want(size_t{near.rows + 2} * s.q_cols(), 99.0f);
   room<float> out(t, want);
   device_kv kv = kv_of(s, far, memory, pages.data());
-  device_error error = t.row->kv_store(kv, stored.data(), 1, run_tokens, 1, k.data(), v.data(),
-                                       s.kv_cols(), t.stream);
+  device_error error =
+      t.row->place_heads(only_stored(kv, stored.data(), 1, 1, k.data(), v.data()), t.stream);
   if (error == 0) error = attend_on(t, s, far, kv, runs.data(), q.data(), out.data());
   std::vector<std::byte> page(near.page_bytes);
   t.copy_out(page.data(), memory + before, page.size());
@@ -76,6 +76,93 @@ std::string odd_rows(const target& t, kv_type type) {
   std::vector<std::byte> pool(at.page_count * at.page_bytes, std::byte{0xff});
   room<std::byte> device_pool(t, pool);
   return store(t, s, at, in, device_pool, pool) ? "" : say(s, "stored odd rows differ", 0);
+}
+
+/// Rows of a step normed, turned and stored, over runs of several lengths and one of none.
+std::string placed_heads(const target& t, kv_type type) {
+  struct shape {
+    uint32_t head_dim, rotary, heads, kv_heads;
+    bool q_normed, k_normed;
+  };
+  for (shape c : {shape{64, 64, 4, 2, false, false},
+                  {80, 32, 3, 1, true, true},
+                  {7, 2, 1, 1, true, false},
+                  {18, 18, 2, 2, false, true},
+                  {128, 100, 1, 2, true, true},
+                  {9, 0, 2, 1, true, true},
+                  {160, 160, 2, 1, true, true},
+                  {33, 33, 1, 3, false, false},
+                  {24, 24, 0, 1, true, true}}) {
+    step s{.requests = {{0, 5}, {6, 1}, {9, 0}, {30, 2}},
+           .head_dim = c.head_dim,
+           .kv_heads = c.kv_heads,
+           .group = 1,
+           .page_tokens = 3,
+           .type = type};
+    laid_out at(s);
+    const size_t q_stride = c.heads * c.head_dim + 3, kv_stride = c.kv_heads * c.head_dim + 2;
+    const uint32_t half = c.rotary / 2;
+    std::vector<float> q = normal_floats(at.rows * q_stride, 1, 2.0f);
+    std::vector<float> k = normal_floats(at.rows * kv_stride, 2, 2.0f);
+    std::vector<float> v = normal_floats(at.rows * kv_stride, 3, 2.0f);
+    std::vector<float> gain = normal_floats(c.head_dim, 4), cosines, sines;
+    for (float a : normal_floats(at.rows * half, 5, 3.0f))
+      cosines.push_back(std::cos(a)), sines.push_back(std::sin(a));
+    std::vector<std::byte> pool(at.page_count * at.page_bytes, std::byte{0xff});
+
+    room<std::byte> device_pool(t, pool);
+    room<uint32_t> pages(t, at.pages);
+    room<token_run> runs(t, at.runs);
+    room<float> device_q(t, q), device_k(t, k), device_v(t, v), device_gain(t, gain);
+    room<float> device_cosines(t, cosines), device_sines(t, sines);
+    device_heads h{.kv = kv_of(s, at, device_pool.data(), pages.data()),
+                   .runs = runs.data(),
+                   .run_count = uint32_t(at.runs.size()),
+                   .tokens_max = s.tokens_max(),
+                   .q = device_q.data(),
+                   .q_stride = q_stride,
+                   .k = device_k.data(),
+                   .v = device_v.data(),
+                   .kv_stride = kv_stride,
+                   .heads = c.heads,
+                   .kv_heads = c.kv_heads,
+                   .q_gain = c.q_normed ? device_gain.data() : nullptr,
+                   .k_gain = c.k_normed ? device_gain.data() : nullptr,
+                   .eps = 1e-5f,
+                   .rotary = c.rotary,
+                   .cosines = device_cosines.data(),
+                   .sines = device_sines.data()};
+    device_error error = t.row->place_heads(h, t.stream);
+
+    std::vector<float> keys = k;
+    struct side {
+      std::vector<float>& rows;
+      size_t stride;
+      uint32_t heads;
+      bool normed;
+    };
+    for (side of :
+         {side{q, q_stride, c.heads, c.q_normed}, side{keys, kv_stride, c.kv_heads, c.k_normed}}) {
+      for (uint32_t i = 0; of.normed && i < at.rows * of.heads; i++) {
+        float* row = &of.rows[i / of.heads * of.stride + i % of.heads * c.head_dim];
+        reference.rms_norm(row, c.head_dim, gain.data(), row, c.head_dim, 1, c.head_dim, 1e-5f);
+      }
+      reference.rope(of.rows.data(), of.stride, at.rows, of.heads, c.head_dim, c.rotary,
+                     cosines.data(), sines.data());
+    }
+    device_kv kv = kv_of(s, at, pool.data(), at.pages.data());
+    for (const token_run& run : at.runs)
+      for (uint32_t head = 0; head < c.kv_heads; head++) {
+        size_t from = run.row * kv_stride + head * c.head_dim;
+        reference.kv_store(view_of(kv, head, run.first_page), run.position, run.tokens,
+                           keys.data() + from, v.data() + from, kv_stride);
+      }
+    if (error != 0 || !same_bits_of(device_q.read(), q)) return say(s, "queries differ", error);
+    if (!same_bits_of(device_k.read(), k)) return say(s, "keys were written to", error);
+    if (!same_bits_of(device_pool.read(), with_key_rows(s, at, pool)))
+      return say(s, "stored rows differ", error);
+  }
+  return "";
 }
 
 std::string first_said(const target& t, const std::vector<step>& steps) {
@@ -144,7 +231,8 @@ std::vector<check> attention_checks() {
   for (auto [type, name] : types) {
     kv_type k = type;
     std::string of = name;
-    all.push_back({"kv_store_odd_rows_" + of, [k](const target& t) { return odd_rows(t, k); }});
+    all.push_back({"place_heads_" + of, [k](const target& t) { return placed_heads(t, k); }});
+    all.push_back({"place_heads_odd_rows_" + of, [k](const target& t) { return odd_rows(t, k); }});
     all.push_back({"decode_heads_" + of, [k](const target& t) { return heads(t, k, decodes); }});
     all.push_back(
         {"decode_windows_" + of, [k](const target& t) { return windows(t, k, decodes); }});

@@ -1,6 +1,8 @@
+#include <memory>
 #include <utility>
 
 #include "tests/cuda/product_input.hpp"
+#include "tests/unit/kernels_attend_paged.hpp"
 
 namespace lethe {
 
@@ -14,7 +16,8 @@ std::string multiply(const target& t, const tensor& w, const device_matrix& on, 
   uint32_t stride = part.row_end - part.row_begin + 3;
   std::vector<float> want(x.rows * stride, 12345.0f);
   room<float> got(t, want);
-  device_error error = t.row->matmul(on, part, device_x.view(x), got.data(), stride, t.stream);
+  device_product product{on, part, {got.data(), stride}};
+  device_error error = t.row->matmul({&product, 1}, device_x.view(x), t.stream);
   reference.matmul(w.panels, part, x.view(), want.data(), stride);
   if (error == 0 && same_bits_of(got.read(), want)) return "";
   return "products differ, error " + std::to_string(error) + ": " + std::to_string(w.rows) + " x " +
@@ -222,6 +225,65 @@ std::string embedding(const target& t, dtype type) {
   return "";
 }
 
+/// Several products of the same rows, of which some have a bias, some are added to rows, and one
+/// has no outputs: more than go together, of one type and of two.
+std::string together(const target& t, dtype type) {
+  formats::random random(19);
+  const uint32_t cols = block_elements(type) == 256 ? 1024 : 320;
+  const dtype other = type == dtype::q8_0 ? dtype::q4_0 : dtype::q8_0;
+  struct one {
+    dtype type;
+    product_part part;
+    bool bias, onto;
+  };
+  std::vector<one> all = {{type, {0, 33, 0, segments}, true, true},
+                          {type, {9, 9, 0, segments}, false, false},
+                          {type, {17, 70, 0, segments}, true, false},
+                          {type, {3, 50, 0, segments}, false, true}};
+  if (!is_float(type) && cols % block_elements(other) == 0)
+    all.insert(all.begin() + 1, {other, {0, 40, 0, segments}, false, false});
+  for (uint32_t m : {1u, 3u, 8u, 12u, 40u, 66u}) {
+    input x = random_input(m, cols, random);
+    on_target device_x(t, x);
+    std::vector<std::unique_ptr<placed>> weights;
+    std::vector<std::unique_ptr<room<float>>> rooms;
+    std::vector<device_product> products;
+    std::vector<std::vector<float>> wants;
+    auto there = [&](std::vector<float> v) {
+      rooms.push_back(std::make_unique<room<float>>(t, v));
+      return rooms.back()->data();
+    };
+    for (const one& p : all) {
+      tensor w(p.type, 77, cols, random);
+      weights.push_back(std::make_unique<placed>(t, w));
+      uint32_t outputs = p.part.row_end - p.part.row_begin, stride = outputs + 3;
+      std::vector<float> bias = normal_floats(outputs, 1), under = normal_floats(m * stride, 2);
+      std::vector<float> want(m * stride, 99.0f);
+      products.push_back({{weights.back()->panels},
+                          p.part,
+                          {.y = there(want),
+                           .stride = stride,
+                           .bias = p.bias ? there(bias) : nullptr,
+                           .onto = p.onto ? there(under) : nullptr}});
+      reference.matmul(w.panels, p.part, x.view(), want.data(), stride);
+      if (p.bias) reference.add_bias(bias.data(), want.data(), stride, m, outputs);
+      for (uint32_t r = 0; p.onto && r < m; r++) {
+        for (uint32_t i = r * stride; i < r * stride + outputs; i++) want[i] = under[i] + want[i];
+      }
+      wants.push_back(want);
+    }
+    if (t.row->matmul(products, device_x.view(x), t.stream) != 0) return "products failed";
+    for (size_t i = 0; i < products.size(); i++) {
+      std::vector<float> got(wants[i].size());
+      t.copy_out(got.data(), products[i].to.y, got.size() * sizeof(float));
+      if (!same_bits_of(got, wants[i]))
+        return "product " + std::to_string(i) + " of several differs, rows of x " +
+               std::to_string(m);
+    }
+  }
+  return "";
+}
+
 /// A panel that lies more than four gigabytes into its matrix, of which only that panel is touched.
 std::string far_panel(const target& t) {
   constexpr uint32_t cols = 4096, panel = 16385;
@@ -238,8 +300,9 @@ std::string far_panel(const target& t) {
     on_target device_x(t, x);
     std::vector<float> want(m * panel_rows);
     room<float> got(t, want);
-    t.row->matmul({far}, {first, first + panel_rows, 0, segments}, device_x.view(x), got.data(),
-                  panel_rows, t.stream);
+    device_product product{
+        {far}, {first, first + panel_rows, 0, segments}, {got.data(), panel_rows}};
+    t.row->matmul({&product, 1}, device_x.view(x), t.stream);
     reference.matmul(w.panels, {0, panel_rows, 0, segments}, x.view(), want.data(), panel_rows);
     same = same && same_bits_of(got.read(), want);
   }
@@ -262,6 +325,8 @@ std::vector<check> matmul_checks() {
     all.push_back({"matmul_" + name, [type](const target& t) { return whole(t, type); }});
     all.push_back({"matmul_parts_" + name, [type](const target& t) { return parts(t, type); }});
     all.push_back({"matmul_held_" + name, [type](const target& t) { return held(t, type); }});
+    all.push_back(
+        {"matmul_together_" + name, [type](const target& t) { return together(t, type); }});
     if (!is_float(type)) {
       all.push_back({"matmul_edges_" + name, [type](const target& t) { return edges(t, type); }});
       all.push_back(

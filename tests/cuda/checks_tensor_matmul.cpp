@@ -21,7 +21,8 @@ std::vector<float> product(const target& t, const device_matrix& w, product_part
   uint32_t outputs = part.row_end - part.row_begin;
   room<float> f(t, x.f), y(t, std::vector<float>(size_t{count} * outputs, 12345.0f));
   activations on{.rows = count, .f = f.data() + first * x.stride + origin, .stride = x.stride};
-  if (t.row->matmul(w, part, on, y.data(), outputs, t.stream) != 0) return {};
+  device_product product{w, part, {y.data(), outputs}};
+  if (t.row->matmul({&product, 1}, on, t.stream) != 0) return {};
   return y.read();
 }
 
@@ -186,7 +187,8 @@ std::string others_are_exact(const target& t) {
     input x = random_input(5, 512, random);
     on_target device_x(t, x);
     room<float> y(t, std::vector<float>(5 * 33));
-    t.row->matmul({on.panels}, {0, 33, 0, segments}, device_x.view(x), y.data(), 33, t.stream);
+    device_product product{{on.panels}, {0, 33, 0, segments}, {y.data(), 33}};
+    t.row->matmul({&product, 1}, device_x.view(x), t.stream);
     if (!same_bits_of(y.read(), by_reference(w, x))) return std::string(name_of(type)) + " differs";
   }
   return "";

@@ -40,8 +40,8 @@ std::string graph(const target& t) {
   room<float> weights(t, std::vector<float>(draw_whole(cols)));
   room<row_draw> how(t, {{.typical_p = 0.9f, .top_p = 0.7f, .u = 0.4}});
   auto run = [&](device_stream s) {
-    return t.row->rms_norm(x.data(), cols, gain.data(), normed.data(), cols, 1, cols, 1e-5f, s) |
-           t.row->silu_multiply(normed.data(), normed.data(), y.data(), cols, s) |
+    return t.row->rms_norm(x.data(), cols, gain.data(), {normed.data(), cols}, 1, cols, 1e-5f, s) |
+           t.row->silu_multiply(normed.data(), normed.data(), {y.data()}, cols, s) |
            t.row->draw(
                {y.data(), cols, cols, how.data(), 1, weights.data(), places.data(), id.data()}, s);
   };

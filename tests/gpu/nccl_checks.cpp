@@ -115,11 +115,13 @@ std::string graph(const nccl_place& p) {
   nccl_communicator& g = world->world();
   auto m = must(world->allocate(count * sizeof(float)));
   auto* via = static_cast<float*>(m.at);
-  values_on<float> x(p, count), y(p, count);
+  values_on<float> x(p, count), y(p, count), sum(p, count);
   values_on<uint16_t> half(p, count), other(p, count);
   auto calls = [&] {
     must(g.all_reduce(x.data(), via, count, f32, p.on.stream()));
-    must(p.row.add(via, y.data(), count, p.on.stream()));
+    must(p.row.add_tree(via, 0, 1, {.y = sum.data(), .stride = count, .onto = y.data()}, 1, count,
+                        p.on.stream()));
+    must(p.row.add_tree(sum.data(), 0, 1, {y.data(), count}, 1, count, p.on.stream()));
     must(g.all_gather(half.data(), other.data(), count, bf16, p.on.stream()));
   };
   calls();  // NCCL wants each call to have been made before

@@ -43,9 +43,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, CudaTensor, testing::ValuesIn(tensor_checks())
 
 TEST(CudaRow, HasEveryKernel) {
   for (const cuda_row& r : {emulated_row, emulated_tensor_row})
-    EXPECT_TRUE(r.matmul && r.quantize && r.rows_to_float && r.rms_norm && r.rope && r.kv_store &&
-                r.attend && r.silu_multiply && r.add && r.add_bias && r.add_tree &&
-                r.join_columns && r.draw && r.wipe);
+    EXPECT_TRUE(r.matmul && r.quantize && r.rows_to_float && r.rms_norm && r.place_heads &&
+                r.attend && r.silu_multiply && r.add_tree && r.join_columns && r.draw && r.wipe);
 }
 
 }  // namespace
