@@ -75,16 +75,18 @@ struct plan_case {
   std::string model, quantize;
   cut ranks;
   arithmetic how = arithmetic::exact;
+  uint32_t running = 4;
 
   std::string file(uint64_t device_memory) const {
     return fmt::format(
-        "[model]\npath = \"{}\"\n{}[batching]\nkv_memory = \"1 MiB\"\nrunning = 4\n"
-        "step_tokens = 17\n[engines]\nprocesses = \"ranks\"\ntensor = {}\npipeline = {}\n"
+        "[model]\npath = \"{}\"\n{}[batching]\nkv_memory = \"1 MiB\"\nrunning = {}\n"
+        "step_tokens = {}\n[engines]\nprocesses = \"ranks\"\ntensor = {}\npipeline = {}\n"
         "arithmetic = \"{}\"\n[[hosts]]\nname = \"a\"\ndevice_memory = {}\n"
         "devices = [\"cuda:0\", \"cuda:1\", \"cuda:2\", \"cuda:3\", "
         "\"cuda:4\", \"cuda:5\"]\n",
-        model, quantize.empty() ? "" : "quantize = \"" + quantize + "\"\n", ranks.tensor,
-        ranks.pipeline, how == arithmetic::tensor ? "tensor" : "exact", device_memory);
+        model, quantize.empty() ? "" : "quantize = \"" + quantize + "\"\n", running, running + 13,
+        ranks.tensor, ranks.pipeline, how == arithmetic::tensor ? "tensor" : "exact",
+        device_memory);
   }
   std::optional<dtype> type() const {
     return quantize.empty() ? std::nullopt : std::optional(*dtype_named(quantize));
@@ -121,11 +123,13 @@ void expect_what_is_taken(const plan_case& p) {
   }
 }
 
-/// A model of the repository in a type.
+/// A model of the repository in a type; its values and half of what is gated in another one.
 std::string stored_as(const test::temporary_folder& folder, dtype type) {
   auto file = checkpoint::open(std::string(places::source) + "/models/ember-draft");
   auto path = folder / (std::string(name_of(type)) + ".gguf");
-  e2e::write_mixed(*file, path, [type](std::string_view) { return type; });
+  e2e::write_mixed(*file, path, [type](std::string_view name) {
+    return name.ends_with(".v") || name.ends_with(".up") ? dtype::q8_0 : type;
+  });
   return path;
 }
 
@@ -142,6 +146,10 @@ TEST(ConfigMemory, OfADeviceIsWhatItsRankTakesThere) {
              {stored_as(folder, dtype::q5_1), "", ranks},
          })
       expect_what_is_taken(p);
+  // As many rows as go together in one kernel, and more.
+  for (uint32_t running : {quantized_together, quantized_together + 1})
+    for (const char* quantize : {"", "q8_0"})
+      expect_what_is_taken({draft, quantize, {1, 1}, arithmetic::exact, running});
 }
 
 TEST(ConfigMemory, IsEnoughForARankAndNotAByteMoreThanItNeeds) {
