@@ -16,13 +16,15 @@ std::string file_text(const fs::path& path) {
 
 class IssuerEpoch : public ::testing::Test {
  protected:
-  bool has_key(uint32_t epoch) {
-    return fs::exists(folder / "issuer" / ("key-" + std::to_string(epoch) + ".pem"));
+  bool has_key(uint32_t epoch, const char* state = ".pem") {
+    return fs::exists(folder / "issuer" / ("key-" + std::to_string(epoch) + state));
   }
+  /// The last thing that is done for an epoch that ends: the key has another name, then none.
+  bool is_destroyed(uint32_t epoch) { return !has_key(epoch) && !has_key(epoch, ".gone"); }
   void go_to(uint32_t epoch) {
     house.now_s = epoch * epoch_s;
     EXPECT_TRUE(eventually([&] {
-      return has_key(epoch + 1) && (epoch < 12 || !has_key(epoch - 2)) &&
+      return has_key(epoch + 1) && (epoch < 12 || is_destroyed(epoch - 2)) &&
              house.directory().keys[0].not_before_s == (epoch + 1) * epoch_s;
     }));
   }
@@ -55,10 +57,9 @@ TEST_F(IssuerEpoch, TurnsByItself) {
   EXPECT_EQ(house.change(claim).status, 403);
   auto next = *pending_token::make(house.key(), a_challenge.digest());
   EXPECT_EQ(house.change(house.claim_of(old[1], next.request())).status, 403);
-  EXPECT_TRUE(eventually([&] { return house.used("ann", 10) == 0; }));
+  EXPECT_EQ(house.used("ann", 10), 0u);
   EXPECT_EQ(house.used("ann", 11), batch);
   EXPECT_EQ(file_text(folder / "issuer/buyers"), "10 0\n");
-  EXPECT_FALSE(fs::exists(folder / "issuer/key-10.gone"));
   EXPECT_EQ(house.runs->trouble(), "");
   EXPECT_EQ(house.runs->numbers().epoch, 12u);
   house.runs.reset();
