@@ -106,7 +106,7 @@ class device_stage {
 
   device_inputs in_{};  // of the step that is queued
   uint32_t rows_ = 0;   // of the residual stream
-  float* x_ = nullptr;  // one of b_.x
+  float* x_ = nullptr;  // one of b_.x, or b_.kept
   device_error error_ = 0;
 };
 

@@ -83,7 +83,7 @@ struct device_product {
 inline constexpr uint32_t products_together = 3, quantized_together = 64;
 
 /// Activations as a kernel leaves them: floats, quantized, or both; null: not so. Quantized rows
-/// lie back to back.
+/// lie back to back and are whole units of 32.
 struct device_activations {
   float* f = nullptr;
   size_t stride = 0;  // of f
@@ -170,7 +170,7 @@ inline constexpr uint32_t draw_vocab_max = 6000 * draw_block;
 struct cuda_row {
   const char* name;
   lethe::arithmetic arithmetic;
-  /// Products of the same rows. Quantized x starts at multiples of 16 bytes.
+  /// Products of the same columns of the same rows. Quantized x starts at multiples of 16 bytes.
   device_error (*matmul)(std::span<const device_product> all, const activations& x,
                          device_stream stream);
   device_error (*quantize)(const float* x, size_t stride, uint32_t rows, uint32_t cols,

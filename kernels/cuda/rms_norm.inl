@@ -21,14 +21,30 @@ struct rms_norm {
   LETHE_BODY void operator()(Block& block) const {
     const float* from = x + block.x() * x_stride;
     float inverse = 1.0f / square_root(sum_of_squares(block, from) / float(cols) + eps);
-    for (uint32_t i = block.thread(); i < cols; i += threads) {
-      float normed = from[i] * inverse * gain[i];
-      if (to.f != nullptr) to.f[block.x() * to.stride + i] = normed;
-      if (to.q != nullptr) put_quantized(block, normed, size_t{block.x()} * cols + i, to);
-    }
+    for (uint32_t first = block.thread(); first < cols; first += stretch)
+      put(block, from, inverse, first);
   }
 
  private:
+  /// Everything is read before anything is written: a store may be to what the next load is from.
+  template <class Block>
+  LETHE_BODY void put(Block& block, const float* from, float inverse, uint32_t first) const {
+    constexpr uint32_t each = stretch / threads;
+    float normed[each];
+    LETHE_UNROLL
+    for (uint32_t i = 0; i < each; i++) {
+      uint32_t col = first + i * threads;
+      normed[i] = col < cols ? from[col] * inverse * gain[col] : 0.0f;
+    }
+    LETHE_UNROLL
+    for (uint32_t i = 0; i < each; i++) {
+      uint32_t col = first + i * threads;
+      if (col >= cols) break;
+      if (to.f != nullptr) to.f[block.x() * to.stride + col] = normed[i];
+      if (to.q != nullptr) put_quantized(block, normed[i], size_t{block.x()} * cols + col, to);
+    }
+  }
+
   template <class Block>
   LETHE_BODY float sum_of_squares(Block& block, const float* from) const {
     float sum = 0.0f;
