@@ -47,8 +47,7 @@ void device_stage::attention(uint32_t layer, const step_form& form) {
   if (rows_ == 0) return;
   float* out = columns_for(l.o, b_.attended);
   attend(layer, final ? in_.last_runs : in_.runs, final ? form.last : form.runs, out);
-  const device_activations to = input_of(l.o, out);
-  if (to.q) note(row_.quantize(out, room_.q, rows_, uint32_t(room_.q), to, stream_));
+  quantize(out, uint32_t(room_.q), input_of(l.o, out));
   join(l.o, l.o_bias, out);
 }
 
@@ -145,6 +144,11 @@ void device_stage::feed_forward(const mlp_weights& l) {
 void device_stage::norm(const float* gain, std::initializer_list<dtype> readers) {
   note(row_.rms_norm(x_, room_.hidden, gain, room_for(readers, b_.normed, room_.hidden), rows_,
                      shape_.hidden, shape_.norm_eps, stream_));
+}
+
+/// Rows back to back, where who reads them wants them so.
+void device_stage::quantize(const float* x, uint32_t cols, const device_activations& to) {
+  if (to.q) note(row_.quantize(x, cols, rows_, cols, to, stream_));
 }
 
 device_activations device_stage::room_for(std::initializer_list<dtype> readers, float* f,

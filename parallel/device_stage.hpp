@@ -65,6 +65,7 @@ class device_stage {
   void feed_forward(const mlp_weights& l);
 
   void norm(const float* gain, std::initializer_list<dtype> readers);
+  void quantize(const float* x, uint32_t cols, const device_activations& to);
   void multiply(std::initializer_list<device_product> all, const float* x);
   device_product product(const matrix& m, const product_part& part, const float* bias,
                          float* y) const;

@@ -64,8 +64,7 @@ void device_stage::join_gathered(const matrix& m, const device_output& to) {
   size_t columns = floats_of(widest_part(m.cols, 1, ranks));
   gather(columns);
   note(row_.join_columns({shared_, columns, rows_, m.cols, ranks, 1}, {b_.wide, m.cols}, stream_));
-  const device_activations in = room_for({m.type}, b_.wide, 0);
-  if (in.q) note(row_.quantize(b_.wide, m.cols, rows_, m.cols, in, stream_));
+  quantize(b_.wide, m.cols, room_for({m.type}, b_.wide, 0));
 
   size_t outputs = floats_of(widest_part(m.rows, panel_rows, ranks));
   multiply({product(m, parts_.spread(m), nullptr, own_place(outputs))}, b_.wide);
