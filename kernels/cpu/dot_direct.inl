@@ -9,10 +9,12 @@
 namespace lethe {
 namespace {
 
-/// Panels and rows of x whose sums are in registers together: a product waits for the last one of
-/// its sum, so there must be many, and each four of x serve all panels. Plain arrays have none.
+/// Panels and rows of x whose sums are in registers together, integers and floats: a product waits
+/// for the last one of its sum, so there must be many, and each four of x serve all panels. Plain
+/// arrays have none.
 inline constexpr bool registers = alignof(lanes) == sizeof(lanes);
-inline constexpr uint32_t tile_panels_quant = registers ? 4 : 1, tile_rows = registers ? 6 : 2;
+inline constexpr uint32_t tile_panels_quant = registers ? 4 : 1, tile_rows = registers ? 3 : 2;
+inline constexpr bool float_sums_stay = true;  // in registers, unit after unit
 /// Rows that weights are multiplied with straight from memory, and panels that go together then:
 /// of four the compiler keeps too much at once.
 inline constexpr uint32_t stream_rows = registers ? x_few_rows : tile_rows;
@@ -20,8 +22,8 @@ constexpr uint32_t panels_from_memory(uint32_t rows) { return registers ? rows >
 
 /// sums += the products of vectors [first, first + 4): 16 columns.
 template <uint32_t first, uint32_t P, uint32_t R>
-inline void add_half(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
-                     int_lanes (&sums)[P][R]) {
+[[gnu::always_inline]] inline void add_half(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
+                                            int_lanes (&sums)[P][R]) {
 #pragma GCC unroll 4
   for (uint32_t g = first; g < first + 4; g++) {
 #pragma GCC unroll 8
@@ -32,12 +34,32 @@ inline void add_half(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
     }
   }
 }
+/// Of a whole tile, whose weights the compiler would else load again for each row.
+template <uint32_t first>
+[[gnu::always_inline]] inline void add_half(const byte_lanes (*const (&w)[tile_panels_quant])[8],
+                                            const x_unit* x,
+                                            int_lanes (&sums)[tile_panels_quant][tile_rows]) {
+#pragma GCC unroll 4
+  for (uint32_t g = first; g < first + 4; g++) {
+    byte_lanes kept[tile_panels_quant];
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < tile_panels_quant; p++) keep(kept[p] = (*w[p])[g]);
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < tile_rows; r++) {
+      byte_lanes four = four_bytes(x[r].q + 4 * g);
+#pragma GCC unroll 4
+      for (uint32_t p = 0; p < tile_panels_quant; p++) {
+        sums[p][r] = four_products(sums[p][r], kept[p], four);
+      }
+    }
+  }
+}
 
 /// Numbers without sign, stored with an offset or without; `bits` is for instruction sets whose
 /// sums are narrow.
 template <uint32_t bits, int32_t offset, uint32_t P, uint32_t R>
-inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
-                         int_lanes (&sums)[P][R]) {
+[[gnu::always_inline]] inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8],
+                                                const x_unit* x, int_lanes (&sums)[P][R]) {
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; r++) {
     int_lanes start = int_set1(correction_for<offset>(x[r]));
@@ -53,15 +75,16 @@ struct half_scales {
   word_lanes times_32;
   int_lanes first, second;
 };
-inline half_scales prepare_scales(const int8_t* p) {
+[[gnu::always_inline]] inline half_scales prepare_scales(const int8_t* p) {
   word_lanes both = words_from_int8(p);
   return {words_shift<5>(both), first_words(both), second_words(both)};
 }
 
 /// Numbers of 6 bits, each times its half's scale; without the offset of 32.
 template <uint32_t P, uint32_t R>
-inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8], const half_scales* const (&s)[P],
-                       const x_unit* x, int_lanes (&sums)[P][R]) {
+[[gnu::always_inline]] inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8],
+                                              const half_scales* const (&s)[P], const x_unit* x,
+                                              int_lanes (&sums)[P][R]) {
   int_lanes second[P][R];
   for (uint32_t i = 0; i < P * R; i++) sums[i / R][i % R] = second[i / R][i % R] = int_zero();
   add_half<0>(w, x, sums);
@@ -76,12 +99,13 @@ inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8], const half_scales* 
 
 /// Numbers of 8 bits with sign, flipped to 0..255; x's correction is -128 * the sum of x.
 using signed_numbers = byte_lanes[8];
-inline void prepare_signed(const byte_lanes (&flipped)[8], signed_numbers& w) {
+[[gnu::always_inline]] inline void prepare_signed(const byte_lanes (&flipped)[8],
+                                                  signed_numbers& w) {
   for (int g = 0; g < 8; g++) w[g] = flipped[g];
 }
 template <uint32_t P, uint32_t R>
-inline void dot_signed(const signed_numbers* const (&w)[P], const x_unit* x,
-                       int_lanes (&sums)[P][R]) {
+[[gnu::always_inline]] inline void dot_signed(const signed_numbers* const (&w)[P], const x_unit* x,
+                                              int_lanes (&sums)[P][R]) {
   dot_unsigned<8, 128, P, R>(w, x, sums);
 }
 

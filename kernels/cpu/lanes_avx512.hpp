@@ -141,6 +141,8 @@ struct word_lanes {
 };
 
 inline byte_lanes load_bytes(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
+/// The compiler may not load it again from where it was.
+inline void keep(byte_lanes& a) { asm("" : "+v"(a.v)); }
 inline byte_lanes low_halves(byte_lanes a) { return {_mm512_and_si512(a.v, _mm512_set1_epi8(15))}; }
 inline byte_lanes high_halves(byte_lanes a) { return low_halves({_mm512_srli_epi16(a.v, 4)}); }
 /// Shifts are of whole lanes: the mask drops what comes from the neighbour byte.

@@ -235,6 +235,7 @@ inline word_lanes each_word(F f) {
   return r;
 }
 
+inline void keep(byte_lanes&) {}
 inline byte_lanes load_bytes(const uint8_t* p) {
   return each_byte([&](int i) { return p[i]; });
 }

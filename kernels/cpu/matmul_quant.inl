@@ -87,6 +87,14 @@ inline void store_tile(const product_part& part, const panel_group& group, const
     }
   }
 }
+/// Asks for where store_tile will store.
+inline void fetch_tile(const product_part& part, const panel_group& group, const row_tile& tile) {
+  uint32_t first = group.begin * panel_rows;
+  const float* y = group.y + tile.begin * group.y_stride + (first - part.row_begin);
+  for (uint32_t r = 0; r < tile.count; r++, y += group.y_stride) {
+    for (uint32_t p = 0; p < group.count; p++) __builtin_prefetch(y + p * panel_rows, 1);
+  }
+}
 
 /// Unit u of P panels from memory, times R rows.
 template <dtype T, uint32_t P, uint32_t R>
@@ -103,14 +111,14 @@ template <dtype T, uint32_t P, uint32_t R>
     prepare_unit<T>(at, units[p]);
     all[p] = units + p;
   }
-  sums += first * R;
-  add_unit<T, P, R>(all, x, sums, sums);
+  add_unit<T, P, R>(all, x, sums + first * R);
 }
 
 /// A few panels times R rows: of each panel a unit, then of each the next.
 template <dtype T, uint32_t R>
-void multiply_streams(const matrix& w, const product_part& part, const panel_group& group,
-                      const row_block& rows, quant_work<T>& work) {
+[[gnu::noinline]] void multiply_streams(const matrix& w, const product_part& part,
+                                        const panel_group& group, const row_block& rows,
+                                        quant_work<T>& work) {
   constexpr uint32_t P = panels_from_memory(R);
   uint32_t count = group.count * R;
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
@@ -147,31 +155,63 @@ struct chunk {
   bool begins, ends;  // the segment
 };
 
+/// Units of P panels that are ready, unit u of panel p at ready[u * P + p], times R rows of x.
+template <dtype T, uint32_t P, uint32_t R>
+[[gnu::noinline]] void add_tile(const product_part& part, const panel_group& group, const chunk& c,
+                                const row_tile& tile, const x_unit* x, lines_ahead ahead,
+                                quant_work<T>& work) {
+  bool last = c.ends && c.segment + 1 == part.segment_end;
+  if (last) fetch_tile(part, group, tile);
+  lanes* waiting = work.tree.sums(c.segment, tile.before * P);
+  lanes sums[P * R];
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < P * R; i++) sums[i] = c.begins ? zero() : waiting[i];
+  const prepared_unit<T>* ready = work.ready;
+  for (uint32_t i = 0; i < c.units.size(); i++, ready += P, x += tile.step) {
+    const prepared_unit<T>* u[P];
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < P; p++) u[p] = ready + p;
+    ahead.step<P>();
+    if constexpr (!float_sums_stay) asm("" : "+m"(sums));
+    add_unit<T, P, R>(u, x, sums);
+  }
+  if (c.ends) {
+    work.tree.template join<P * R>(c.segment, tile.before * P, sums);
+    waiting = work.tree.joined(c.segment, tile.before * P);
+  }
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < P * R; i++) waiting[i] = sums[i];
+  if (last) store_tile(part, group, tile, waiting);
+}
+
+/// add_tile for 1 to R rows of x.
+template <dtype T, uint32_t P, uint32_t R = tile_rows>
+void add_rows(const product_part& part, const panel_group& group, const chunk& c,
+              const row_tile& tile, const x_unit* x, const lines_ahead& ahead,
+              quant_work<T>& work) {
+  if constexpr (R > 1) {
+    if (tile.count < R) return add_rows<T, P, R - 1>(part, group, c, tile, x, ahead, work);
+  }
+  add_tile<T, P, R>(part, group, c, tile, x, ahead, work);
+}
+
 /// A chunk of P panels. `next` is where the weights after it lie.
 template <dtype T, uint32_t P>
 void add_chunk(const product_part& part, const panel_group& group, const chunk& c,
                const row_block& rows, const uint8_t* next, quant_work<T>& work) {
-  uint32_t units = c.units.size();
+  uint32_t units = c.units.size(), bytes = units * unit_bytes(T), steps = 0;
   for (uint32_t p = 0; p < P; p++) {
     for (uint32_t u = 0; u < units; u++) {
       prepare_unit<T>(find_unit<T>(group.panel(p), c.units.begin + u), work.ready[u * P + p]);
     }
   }
-  uint32_t steps = 0;
   for_tiles(rows, [&](const row_tile&) { steps += units; });
   steps = greatest_of(steps, 1);
-  lines_ahead ahead{next, group.stride, (units * unit_bytes(T) / 64 + steps - 1) / steps};
+  lines_ahead ahead{next, next + bytes, group.stride, (bytes / 64 + steps - 1) / steps};
   for_tiles(rows, [&](const row_tile& tile) {
-    uint32_t first = tile.before * P, count = tile.count * P;
-    lanes* sums = work.tree.sums(c.segment, first);
     const x_unit* x = tile.x + size_t{c.units.begin - rows.k.begin} * tile.step;
-    if (units == 0) clear_sums(sums, count);  // of a short K: it counts as well
-    add_rows<T, P>(work.ready, x, tile.step, tile.count, units, c.begins ? no_sums : sums, sums,
-                   ahead);
+    add_rows<T, P>(part, group, c, tile, x, ahead, work);
     ahead.at += units * ahead.lines * 64;
-    if (!c.ends) return;
-    work.tree.close(c.segment, first, count);
-    if (c.segment + 1 == part.segment_end) store_tile(part, group, tile, sums);
   });
 }
 

@@ -30,19 +30,36 @@ class segment_tree {
   }
   /// Numbers [at, at + count) of segment s are summed.
   void close(uint32_t s, uint32_t at, uint32_t count) {
-    uint32_t level = s == last_ ? 3 : level_of(s);
-    lanes *mine = sums(s, at), *to = s == last_ ? mine : held_[level] + at;
-    uint32_t left = waiting_[s] & ((1u << level) - 1);
+    lanes *mine = sums(s, at), *to = joined(s, at);
+    uint32_t left = joins_of(s);
     if (left == 0 && to != mine) copy(mine, to, count);
     for (; left != 0; left &= left - 1) {
       bool last = (left & (left - 1)) == 0;
       join(held_[__builtin_ctz(left)] + at, mine, last ? to : mine, count);
     }
   }
+  /// The same of Count numbers that are still in registers, and stay there: to wait where `joined`
+  /// says.
+  template <uint32_t Count>
+  [[gnu::always_inline]] void join(uint32_t s, uint32_t at, lanes* own) const {
+    for (uint32_t left = joins_of(s); left != 0; left &= left - 1) {
+      const lanes* before = held_[__builtin_ctz(left)] + at;
+#pragma GCC unroll 16
+      for (uint32_t i = 0; i < Count; i++) own[i] = add(before[i], own[i]);
+    }
+  }
+  lanes* joined(uint32_t s, uint32_t at) {
+    return s == last_ ? sums(s, at) : held_[level_of(s)] + at;
+  }
 
  private:
   /// So many sums may wait for segment s to be joined with it.
   static uint32_t level_of(uint32_t s) { return uint32_t(__builtin_ctz(~s)); }
+  /// Levels whose sums segment s is joined with, a bit each.
+  uint32_t joins_of(uint32_t s) const {
+    uint32_t level = s == last_ ? 3 : level_of(s);
+    return waiting_[s] & ((1u << level) - 1);
+  }
   static void copy(const lanes* from, lanes* to, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) to[i] = from[i];
   }
@@ -73,6 +90,7 @@ inline lane_range lanes_asked(const product_part& part, uint32_t p) {
 /// `y` is where the part's first output of one row of x lies.
 inline void store_panel(const product_part& part, uint32_t p, lanes v, float* y) {
   lane_range r = lanes_asked(part, p);
+  if (r.begin == 0 && r.end == panel_rows) return store(y + (p * panel_rows - part.row_begin), v);
   if (r.begin == 0) return store_partial(y + (p * panel_rows - part.row_begin), v, r.end);
   float all[panel_rows];
   store(all, v);

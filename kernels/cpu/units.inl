@@ -39,14 +39,14 @@ struct unit_place {
   const uint8_t* header;
 };
 template <dtype T>
-inline unit_place find_unit(const uint8_t* panel, uint32_t u) {
+[[gnu::always_inline]] inline unit_place find_unit(const uint8_t* panel, uint32_t u) {
   constexpr uint32_t per_block = block_elements(T) / unit_columns;
   const uint8_t* block = panel + size_t{u / per_block} * panel_block_bytes(T);
   return {block + unit_of(T).header_bytes + u % per_block * unit_bytes(T), block};
 }
 
 template <dtype T>
-inline lanes scales_of(unit_place at) {
+[[gnu::always_inline]] inline lanes scales_of(unit_place at) {
   if constexpr (T == dtype::q4_k || T == dtype::q5_k) {
     return mul(from_f16((const uint16_t*)at.header), to_float(int_from_uint8(at.unit)));
   } else if constexpr (T == dtype::q6_k) {
@@ -57,7 +57,7 @@ inline lanes scales_of(unit_place at) {
 }
 /// What is added to each number times its scale.
 template <dtype T>
-inline lanes minimums_of(unit_place at) {
+[[gnu::always_inline]] inline lanes minimums_of(unit_place at) {
   if constexpr (T == dtype::q4_k || T == dtype::q5_k) {
     lanes step = mul(set1(-1.0f), from_f16((const uint16_t*)at.header + 16));
     return mul(step, to_float(int_from_uint8(at.unit + 16)));
@@ -66,24 +66,24 @@ inline lanes minimums_of(unit_place at) {
   }
 }
 
-inline void load_vectors(const uint8_t* p, byte_lanes (&w)[8]) {
+[[gnu::always_inline]] inline void load_vectors(const uint8_t* p, byte_lanes (&w)[8]) {
   for (int g = 0; g < 8; g++) w[g] = load_bytes(p + 64 * g);
 }
-inline void load_halves(const uint8_t* p, byte_lanes (&w)[8]) {
+[[gnu::always_inline]] inline void load_halves(const uint8_t* p, byte_lanes (&w)[8]) {
   for (int g = 0; g < 4; g++) {
     byte_lanes both = load_bytes(p + 64 * g);
     w[g] = low_halves(both);
     w[g + 4] = high_halves(both);
   }
 }
-inline void add_fifth_bits(const uint8_t* p, byte_lanes (&w)[8]) {
+[[gnu::always_inline]] inline void add_fifth_bits(const uint8_t* p, byte_lanes (&w)[8]) {
   byte_lanes h = load_bytes(p);
   w[0] = with_fifth_bit<0>(w[0], h), w[1] = with_fifth_bit<1>(w[1], h);
   w[2] = with_fifth_bit<2>(w[2], h), w[3] = with_fifth_bit<3>(w[3], h);
   w[4] = with_fifth_bit<4>(w[4], h), w[5] = with_fifth_bit<5>(w[5], h);
   w[6] = with_fifth_bit<6>(w[6], h), w[7] = with_fifth_bit<7>(w[7], h);
 }
-inline void add_two_bits(const uint8_t* p, byte_lanes (&w)[8]) {
+[[gnu::always_inline]] inline void add_two_bits(const uint8_t* p, byte_lanes (&w)[8]) {
   for (int half = 0; half < 2; half++) {
     byte_lanes h = load_bytes(p + 64 * half);
     byte_lanes* v = w + 4 * half;
@@ -94,7 +94,7 @@ inline void add_two_bits(const uint8_t* p, byte_lanes (&w)[8]) {
 
 /// The numbers of a unit of up to 6 bits.
 template <dtype T>
-inline void load_numbers(unit_place at, byte_lanes (&w)[8]) {
+[[gnu::always_inline]] inline void load_numbers(unit_place at, byte_lanes (&w)[8]) {
   constexpr unit_facts f = unit_of(T);
   load_halves(at.unit + f.scale_bytes + f.high_bytes, w);
   if constexpr (has_fifth_bit<T>()) add_fifth_bits(at.unit + f.scale_bytes, w);
@@ -120,7 +120,7 @@ struct prepared_unit<dtype::q6_k> {
 };
 
 template <dtype T>
-inline void prepare_unit(unit_place at, prepared_unit<T>& u) {
+[[gnu::always_inline]] inline void prepare_unit(unit_place at, prepared_unit<T>& u) {
   u.scale = scales_of<T>(at);
   if constexpr (T == dtype::q8_0) {
     byte_lanes flipped[8];
@@ -135,8 +135,8 @@ inline void prepare_unit(unit_place at, prepared_unit<T>& u) {
 
 /// The exact integer products of P panels' units and R rows of x.
 template <dtype T, uint32_t P, uint32_t R>
-inline void dot_tile(const prepared_unit<T>* const (&u)[P], const x_unit* x,
-                     int_lanes (&sums)[P][R]) {
+[[gnu::always_inline]] inline void dot_tile(const prepared_unit<T>* const (&u)[P], const x_unit* x,
+                                            int_lanes (&sums)[P][R]) {
   const decltype(u[0]->w)* w[P];
   for (uint32_t p = 0; p < P; p++) w[p] = &u[p]->w;
   if constexpr (T == dtype::q6_k) {
@@ -158,26 +158,26 @@ inline void dot_tile(const prepared_unit<T>* const (&u)[P], const x_unit* x,
   }
 }
 
-/// Weights that are asked for while others are multiplied: of each panel so many lines beside each
-/// unit.
+/// Weights that are asked for, into the first cache, while others are multiplied: of each panel so
+/// many lines beside each unit, up to `end`.
 struct lines_ahead {
-  const uint8_t* at;
+  const uint8_t *at, *end;
   size_t stride;
   uint32_t lines;
   template <uint32_t P>
   void step() {
-    for (uint32_t i = 0; i < lines; i++, at += 64) {
+    for (uint32_t i = 0; i < lines && at < end; i++, at += 64) {
 #pragma GCC unroll 4
-      for (uint32_t p = 0; p < P; p++) __builtin_prefetch(at + p * stride, 0, 2);
+      for (uint32_t p = 0; p < P; p++) __builtin_prefetch(at + p * stride);
     }
   }
 };
 
-/// sums[p * R + r] = before[p * R + r] + panel p * row r for one unit: the integer sum times both
-/// scales, then the minimum times x's sum, each one fused multiply-add.
+/// sums[p * R + r] += panel p * row r for one unit: the integer sum times both scales, then the
+/// minimum times x's sum, each one fused multiply-add.
 template <dtype T, uint32_t P, uint32_t R>
 [[gnu::always_inline]] inline void add_unit(const prepared_unit<T>* const (&u)[P], const x_unit* x,
-                                            const lanes* before, lanes* sums) {
+                                            lanes* sums) {
   int_lanes products[P][R];
   dot_tile<T, P, R>(u, x, products);
   lanes scales[R];
@@ -188,43 +188,12 @@ template <dtype T, uint32_t P, uint32_t R>
     lanes scale = u[p]->scale;
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < R; r++) {
-      lanes sum = before[p * R + r];
+      lanes sum = sums[p * R + r];
       sum = fma(to_float(products[p][r]), mul(scale, scales[r]), sum);
       if constexpr (has_minimum<T>()) sum = fma(u[p]->minimum, set1(x[r].scaled_sum), sum);
       sums[p * R + r] = sum;
     }
   }
-}
-
-/// What a segment's first unit is added to.
-const lanes no_sums[tile_panels_quant * tile_rows] = {};
-
-/// add_unit for `count` units, one after the other: of P panels, unit u of panel p at
-/// ready[u * P + p], and of R rows, unit u of row r at x[u * step + r].
-template <dtype T, uint32_t P, uint32_t R>
-[[gnu::noinline]] void add_tile(const prepared_unit<T>* ready, const x_unit* x, uint32_t step,
-                                uint32_t count, const lanes* before, lanes* sums,
-                                lines_ahead ahead) {
-  for (uint32_t i = 0; i < count; i++, ready += P, x += step) {
-    const prepared_unit<T>* u[P];
-#pragma GCC unroll 4
-    for (uint32_t p = 0; p < P; p++) u[p] = ready + p;
-    ahead.step<P>();
-    // The sums stay in memory meanwhile: the products need all registers.
-    asm("" : "+r"(before), "+r"(sums));
-    add_unit<T, P, R>(u, x, before, sums);
-    before = sums;
-  }
-}
-
-/// add_tile for 1 to R rows of x.
-template <dtype T, uint32_t P, uint32_t R = tile_rows>
-inline void add_rows(const prepared_unit<T>* ready, const x_unit* x, uint32_t step, uint32_t rows,
-                     uint32_t count, const lanes* before, lanes* sums, const lines_ahead& ahead) {
-  if constexpr (R > 1) {
-    if (rows < R) return add_rows<T, P, R - 1>(ready, x, step, rows, count, before, sums, ahead);
-  }
-  add_tile<T, P, R>(ready, x, step, count, before, sums, ahead);
 }
 
 }  // namespace
