@@ -10,10 +10,15 @@ range panels_under(range rows) {
   return {rows.begin / panel_rows, (rows.end + panel_rows - 1) / panel_rows};
 }
 
+/// Kernels are fastest with so many panels at once, and multiples.
+constexpr uint32_t together = 4;
+
 /// Many enough that taking them costs nothing, few enough that nobody waits long for the last.
 uint32_t panels_at_once(uint32_t total, uint32_t threads) {
   if (threads == 1) return total;
-  return std::clamp(total / (8 * threads), 1u, 16u);
+  uint32_t some = std::clamp(total / (8 * threads), 1u, 4 * together);
+  if (total < 2 * together * threads) return some;
+  return std::max(some / together * together, together);
 }
 
 /// Panels of all products, laid end to end.
