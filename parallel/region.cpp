@@ -30,6 +30,8 @@ result<region> region::map(size_t bytes, const char* what) {
                 std::strerror(errno));
   madvise(r.at_, inner, MADV_DONTDUMP);
   madvise(r.at_, inner, MADV_WIPEONFORK);
+  // Keys and values lie far apart: fewer TLB misses. Where the kernel refuses, nothing is lost.
+  madvise(r.at_, inner, MADV_HUGEPAGE);
   return r;
 }
 

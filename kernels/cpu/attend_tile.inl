@@ -36,20 +36,26 @@ inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places
   for (uint32_t v = vectors.end; v < attention_tile / 16; v++) places.at[v] = places.at[v - 1];
 }
 
-/// What is read next, asked for step by step.
+/// What is read next, asked for step by step into the first cache. With numbers of less than four
+/// bytes a line takes several steps, and a step asks for some of the places only.
+template <class T>
 struct coming {
-  const std::byte* at[attention_tile / 16];
+  static constexpr uint32_t places = attention_tile / 16;
+  static constexpr uint32_t asks = sizeof(typename T::number) == 4 ? places : places / 2;
+  const std::byte* at[places];
   size_t step;
   void ask(uint32_t i) const {
 #pragma GCC unroll 4
-    for (const std::byte* from : at) __builtin_prefetch(from + i * step, 0, 2);
+    for (uint32_t j = 0; j < asks; j++) {
+      __builtin_prefetch(at[(i * asks + j) % places] + i * step);
+    }
   }
 };
 
 /// A step for each element of a key.
 template <class T>
-inline coming values_of(const kv_view& kv, const tile_places<T>& places) {
-  coming next{{}, 16 * kv_row_bytes(kv.type, kv.head_dim) / kv.head_dim};
+inline coming<T> values_of(const kv_view& kv, const tile_places<T>& places) {
+  coming<T> next{{}, 16 * kv_row_bytes(kv.type, kv.head_dim) / kv.head_dim};
   for (uint32_t v = 0; v < attention_tile / 16; v++) {
     next.at[v] = reinterpret_cast<const std::byte*>(places.at[v].value);
   }
@@ -57,8 +63,8 @@ inline coming values_of(const kv_view& kv, const tile_places<T>& places) {
 }
 /// A step for each value.
 template <class T>
-inline coming keys_of(const kv_view& kv, const tile_places<T>& places) {
-  coming next{{}, kv.page_tokens * sizeof(typename T::number)};
+inline coming<T> keys_of(const kv_view& kv, const tile_places<T>& places) {
+  coming<T> next{{}, kv.page_tokens * sizeof(typename T::number)};
   for (uint32_t v = 0; v < attention_tile / 16; v++) {
     next.at[v] = reinterpret_cast<const std::byte*>(places.at[v].key);
   }
@@ -70,14 +76,14 @@ template <class T>
 struct page_keys {
   const tile_places<T>& places;
   size_t step;
-  coming next;
+  coming<T> next;
 
   template <uint32_t vectors>
   struct columns {
     const typename T::number* key[vectors];
     lanes scale[vectors];
     size_t step;
-    const coming& next;
+    const coming<T>& next;
     void row(uint32_t d, lanes (&to)[vectors]) const {
       next.ask(d);
 #pragma GCC unroll 8
@@ -102,7 +108,7 @@ template <class T>
 struct page_values {
   const tile_places<T>& places;
   size_t step, to_scale;
-  coming next;
+  coming<T> next;
   uint32_t column = 0;
 
   template <uint32_t vectors>
