@@ -13,12 +13,13 @@ range panels_under(range rows) {
 /// Kernels are fastest with so many panels at once, and multiples.
 constexpr uint32_t together = 4;
 
-/// Many enough that taking them costs nothing, few enough that nobody waits long for the last.
-uint32_t panels_at_once(uint32_t total, uint32_t threads) {
-  if (threads == 1) return total;
-  uint32_t some = std::clamp(total / (8 * threads), 1u, 4 * together);
+/// Of those that are left a thread takes many at first, which are long streams of memory, and few
+/// in the end, so that nobody waits long for the last.
+uint32_t panels_at_once(uint32_t left, uint32_t total, uint32_t threads) {
+  if (threads == 1) return left;
+  uint32_t some = std::clamp(left / (2 * threads), 1u, 16 * together);
   if (total < 2 * together * threads) return some;
-  return std::max(some / together * together, together);
+  return std::min(left, std::max(some / together * together, together));
 }
 
 /// Panels of all products, laid end to end.
@@ -47,10 +48,13 @@ void multiply(const cpu_row& row, std::span<const product> products, const activ
               std::atomic<uint32_t>& taken, uint32_t threads) {
   uint32_t total = 0;
   for (const product& p : products) total += panels_under(p.rows).size();
-  uint32_t some = panels_at_once(total, threads);
-  uint32_t begin;
-  while ((begin = taken.fetch_add(some, std::memory_order_relaxed)) < total)
-    multiply_panels(row, products, x, {begin, std::min(begin + some, total)});
+  uint32_t begin = taken.load(std::memory_order_relaxed);
+  while (begin < total) {
+    uint32_t end = begin + panels_at_once(total - begin, total, threads);
+    if (!taken.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+    multiply_panels(row, products, x, {begin, end});
+    begin = taken.load(std::memory_order_relaxed);
+  }
 }
 
 }  // namespace lethe

@@ -29,11 +29,11 @@ struct quant_work {
   prepared_unit<T> ready[ready_units * tile_panels_quant];  // [unit][panel]
 };
 
-/// Neighbouring panels, from unit 0 of K on, and where their outputs go.
+/// Every `step`th panel from `begin` on, from unit 0 of K on, and where their outputs go.
 struct panel_group {
   const uint8_t* first;
-  size_t stride;
-  uint32_t begin, count;
+  size_t stride;  // bytes from one to the next
+  uint32_t begin, step, count;
   float* y;
   size_t y_stride;
   const uint8_t* panel(uint32_t p) const { return first + p * stride; }
@@ -83,7 +83,7 @@ inline void store_tile(const product_part& part, const panel_group& group, const
   float* y = group.y + tile.begin * group.y_stride;
   for (uint32_t p = 0; p < group.count; p++) {
     for (uint32_t r = 0; r < tile.count; r++) {
-      store_panel(part, group.begin + p, *sums++, y + r * group.y_stride);
+      store_panel(part, group.begin + p * group.step, *sums++, y + r * group.y_stride);
     }
   }
 }
@@ -256,18 +256,23 @@ void multiply_quant(const matrix& w, const product_part& part, const activations
   stride = (stride + 63) / 64 * 64;
   unit_range k{units_of<T>(w, part.segment_begin).begin, units_of<T>(w, part.segment_end - 1).end};
   row_block rows{x.units, layout_of_x(x.rows, k.size()), k, 0, x.rows};
-  uint32_t end = (part.row_end + panel_rows - 1) / panel_rows, count;
-  for (uint32_t p = part.row_begin / panel_rows; p < end; p += count) {
-    count = x.rows <= stream_rows ? least_of(stream_panels, end - p) : end - p < P ? 1 : P;
-    panel_group group{(const uint8_t*)w.panels + p * stride, stride, p, count, y, y_stride};
-    if (x.rows <= stream_rows) {
-      multiply_few<T>(w, part, group, rows, work);
-    } else if (count == P) {
-      multiply_blocks<T, P>(w, part, group, rows, work);
-    } else {
-      multiply_blocks<T, 1>(w, part, group, rows, work);
-    }
+  uint32_t p = part.row_begin / panel_rows, end = (part.row_end + panel_rows - 1) / panel_rows;
+  auto group_of = [&](uint32_t begin, uint32_t step, uint32_t count) {
+    return panel_group{
+        (const uint8_t*)w.panels + begin * stride, step * stride, begin, step, count, y, y_stride};
+  };
+  if (x.rows > stream_rows) {
+    for (; p + P <= end; p += P) multiply_blocks<T, P>(w, part, group_of(p, 1, P), rows, work);
+    for (; p < end; p++) multiply_blocks<T, 1>(w, part, group_of(p, 1, 1), rows, work);
+    return;
   }
+  // Each stream goes along panels that lie one behind the other.
+  uint32_t length = (end - p) / stream_panels;
+  for (uint32_t i = 0; i < length; i++, p++) {
+    multiply_few<T>(w, part, group_of(p, length, stream_panels), rows, work);
+  }
+  p += (stream_panels - 1) * length;
+  if (p < end) multiply_few<T>(w, part, group_of(p, 1, end - p), rows, work);
 }
 
 }  // namespace
