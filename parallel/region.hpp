@@ -9,7 +9,8 @@
 namespace lethe {
 
 /// Zeroed memory of its own, between guard pages, out of core dumps and forks. Taken from the
-/// machine page by page as it is touched. Its owner wipes what it wrote; the rest reads zero.
+/// machine as it is touched, by huge pages where it has them. Its owner wipes what it wrote; the
+/// rest reads zero.
 class region {
  public:
   static result<region> map(size_t bytes, const char* what);

@@ -13,7 +13,7 @@ namespace {
 /// Panels and rows of x that go together, as registers allow: each vector of weights serves all
 /// rows.
 inline constexpr uint32_t tile_panels_quant = 1, tile_rows = 6;
-inline constexpr bool float_sums_stay = false;      // in registers: integers need them
+inline constexpr bool float_sums_stay = false;      // in registers; integers need them
 inline constexpr uint32_t stream_rows = tile_rows;  // straight from memory
 constexpr uint32_t panels_from_memory(uint32_t) { return 1; }
 

@@ -172,7 +172,7 @@ template <dtype T, uint32_t P, uint32_t R>
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < P; p++) u[p] = ready + p;
     ahead.step<P>();
-    if constexpr (!float_sums_stay) asm("" : "+m"(sums));
+    if constexpr (!float_sums_stay) asm("" : "+m"(sums));  // they are in memory between units
     add_unit<T, P, R>(u, x, sums);
   }
   if (c.ends) {
