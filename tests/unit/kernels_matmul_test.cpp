@@ -138,6 +138,29 @@ TEST_P(Matmul, AnyRangeOfOutputsIsThatRange) {
   }
 }
 
+/// A panel alone is no stream of several, so it says where each output belongs.
+TEST_P(Matmul, StreamsOfManyPanelsGiveEachPanelItsOutputs) {
+  tensor w(type, 236, some_width, random);  // each of four streams has three panels, three are left
+  for (uint32_t m : {1u, 3u, 8u, 9u}) {
+    input x = random_input(m, some_width, random);
+    for (const cpu_row* row : rows_to_test()) {
+      for (uint32_t begin : {0u, 9u}) {
+        std::vector<float> all = multiply(*row, w, x, {begin, w.rows, 0, segments});
+        const uint32_t width = w.rows - begin;
+        for (uint32_t n = begin, end; n < w.rows; n = end) {
+          end = std::min(n / panel_rows * panel_rows + panel_rows, w.rows);
+          std::vector<float> one = multiply(*row, w, x, {n, end, 0, segments});
+          for (uint32_t i = 0; i < m; i++) {
+            ASSERT_EQ(0,
+                      std::memcmp(&one[i * (end - n)], &all[i * width + n - begin], 4 * (end - n)))
+                << row->name << " from " << begin << ", outputs " << n << ", row " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 /// The products of parts of K, joined as ranks would.
 std::vector<float> joined(const cpu_row& row, const tensor& w, const input& x, uint32_t begin,
                           uint32_t end, uint32_t smallest) {
