@@ -47,7 +47,7 @@ struct coming {
   void ask(uint32_t i) const {
 #pragma GCC unroll 4
     for (uint32_t j = 0; j < asks; j++) {
-      __builtin_prefetch(at[(i * asks + j) % places] + i * step);
+      __builtin_prefetch(at[(i * asks + j) % places] + i * step, 0, 2);
     }
   }
 };

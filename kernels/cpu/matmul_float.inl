@@ -32,7 +32,7 @@ struct float_stretch {
 };
 
 /// sums[r * P + p] goes on with each k in turn, for R rows of x and P panels.
-template <class Weights, uint32_t P, uint32_t R, uint32_t Ahead>
+template <class Weights, uint32_t P, uint32_t R, bool Fetch>
 void add_products(const float_stretch& s, lanes* sums) {
   lanes a[R * P], v[P];
 #pragma GCC unroll 32
@@ -42,7 +42,7 @@ void add_products(const float_stretch& s, lanes* sums) {
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < P; p++) {
       v[p] = Weights::at(w + p * s.w_stride);
-      if constexpr (Ahead != 0) __builtin_prefetch(w + p * s.w_stride + Ahead);
+      if constexpr (Fetch) fetch_ahead(w + p * s.w_stride);
     }
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < R; r++) {
@@ -57,21 +57,21 @@ void add_products(const float_stretch& s, lanes* sums) {
 
 inline constexpr uint32_t float_tile_rows = 6;  // rows of x whose sums stay in registers
 
-template <class Weights, uint32_t P, uint32_t Ahead>
+template <class Weights, uint32_t P, bool Fetch>
 void add_float_tile(const float_stretch& s, uint32_t rows, lanes* sums) {
   switch (rows) {
     case 1:
-      return add_products<Weights, P, 1, Ahead>(s, sums);
+      return add_products<Weights, P, 1, Fetch>(s, sums);
     case 2:
-      return add_products<Weights, P, 2, Ahead>(s, sums);
+      return add_products<Weights, P, 2, Fetch>(s, sums);
     case 3:
-      return add_products<Weights, P, 3, Ahead>(s, sums);
+      return add_products<Weights, P, 3, Fetch>(s, sums);
     case 4:
-      return add_products<Weights, P, 4, Ahead>(s, sums);
+      return add_products<Weights, P, 4, Fetch>(s, sums);
     case 5:
-      return add_products<Weights, P, 5, Ahead>(s, sums);
+      return add_products<Weights, P, 5, Fetch>(s, sums);
     default:
-      return add_products<Weights, P, 6, Ahead>(s, sums);
+      return add_products<Weights, P, 6, Fetch>(s, sums);
   }
 }
 
@@ -93,7 +93,7 @@ void add_step(const float_stretch& s, uint32_t rows, lanes* sums, float_work<Wei
     for (uint32_t p = 0; p < P; p++) {
       const uint8_t* w = s.w + p * s.w_stride;
       for (uint32_t k = 0; k < s.count; k++) {
-        __builtin_prefetch(w + k * Weights::bytes + fetch_ahead);
+        fetch_ahead(w + k * Weights::bytes);
         store(work.w[p] + k * panel_rows, Weights::at(w + k * Weights::bytes));
       }
     }
@@ -107,9 +107,9 @@ void add_step(const float_stretch& s, uint32_t rows, lanes* sums, float_work<Wei
     near.x = s.x + r * s.x_stride;
     uint32_t tile = rows - r < height ? rows - r : height;
     if (r == 0 && near.w == s.w) {
-      add_float_tile<f32_weights, P, fetch_ahead>(near, tile, sums);
+      add_float_tile<f32_weights, P, true>(near, tile, sums);
     } else {
-      add_float_tile<f32_weights, P, 0>(near, tile, sums + r * P);
+      add_float_tile<f32_weights, P, false>(near, tile, sums + r * P);
     }
   }
 }
@@ -118,7 +118,7 @@ void add_step(const float_stretch& s, uint32_t rows, lanes* sums, float_work<Wei
 template <class Weights, uint32_t P>
 void add_segment(float_stretch s, uint32_t rows, lanes* sums, float_work<Weights, P>& work) {
   if (rows <= float_tile_rows) {
-    return add_float_tile<Weights, P, fetch_ahead>(s, rows, sums);
+    return add_float_tile<Weights, P, true>(s, rows, sums);
   }
   uint32_t left = s.count;
   do {

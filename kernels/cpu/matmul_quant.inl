@@ -105,9 +105,7 @@ template <dtype T, uint32_t P, uint32_t R>
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < P; p++) {
     unit_place at = find_unit<T>(group.panel(first + p), u);
-    for (uint32_t i = 0; i < unit_bytes(T); i += 64) {
-      __builtin_prefetch(at.unit + fetch_ahead + i);
-    }
+    for (uint32_t i = 0; i < unit_bytes(T); i += 64) fetch_ahead(at.unit + i);
     prepare_unit<T>(at, units[p]);
     all[p] = units + p;
   }
