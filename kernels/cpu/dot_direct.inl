@@ -34,18 +34,18 @@ template <uint32_t first, uint32_t P, uint32_t R>
     }
   }
 }
-/// Of a whole tile, whose weights the compiler would else load again for each row.
-template <uint32_t first>
+/// Of a tile, whose weights the compiler would else load again for each row.
+template <uint32_t first, uint32_t R>
 [[gnu::always_inline]] inline void add_half(const byte_lanes (*const (&w)[tile_panels_quant])[8],
                                             const x_unit* x,
-                                            int_lanes (&sums)[tile_panels_quant][tile_rows]) {
+                                            int_lanes (&sums)[tile_panels_quant][R]) {
 #pragma GCC unroll 4
   for (uint32_t g = first; g < first + 4; g++) {
     byte_lanes kept[tile_panels_quant];
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < tile_panels_quant; p++) keep(kept[p] = (*w[p])[g]);
 #pragma GCC unroll 8
-    for (uint32_t r = 0; r < tile_rows; r++) {
+    for (uint32_t r = 0; r < R; r++) {
       byte_lanes four = four_bytes(x[r].q + 4 * g);
 #pragma GCC unroll 4
       for (uint32_t p = 0; p < tile_panels_quant; p++) {
