@@ -21,6 +21,11 @@ struct unit_range {
 /// ready before and stay in the nearest cache.
 inline constexpr uint32_t stream_panels = 4;
 inline constexpr uint32_t most_rows = 132, ready_units = 8;
+/// Few rows leave no time to wait for the next weights: these and the ones at work have to fit the
+/// first cache, of 32 KiB in many processors.
+constexpr uint32_t units_at_once(uint32_t rows) {
+  return rows > 24 ? ready_units : ready_units / 2;
+}
 
 template <dtype T>
 struct quant_work {
@@ -221,10 +226,10 @@ void multiply_block(const matrix& w, const product_part& part, const panel_group
     unit_range all = units_of<T>(w, segment);
     uint32_t u = all.begin;
     do {
-      uint32_t end = least_of(u + ready_units, all.end);
+      uint32_t end = least_of(u + units_at_once(rows.size()), all.end);
       // Behind K come the next panels.
-      const uint8_t* next = end < rows.k.end ? find_unit<T>(group.first, end).header
-                                             : find_unit<T>(group.panel(P), rows.k.begin).header;
+      const uint8_t* next = end < rows.k.end ? begin_of_unit<T>(group.first, end)
+                                             : begin_of_unit<T>(group.panel(P), rows.k.begin);
       chunk c{segment, {u, end}, u == all.begin, end == all.end};
       add_chunk<T, P>(part, group, c, rows, next, work);
       u = end;

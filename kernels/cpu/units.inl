@@ -44,6 +44,12 @@ template <dtype T>
   const uint8_t* block = panel + size_t{u / per_block} * panel_block_bytes(T);
   return {block + unit_of(T).header_bytes + u % per_block * unit_bytes(T), block};
 }
+/// Where the bytes of unit u begin, a header before it included.
+template <dtype T>
+[[gnu::always_inline]] inline const uint8_t* begin_of_unit(const uint8_t* panel, uint32_t u) {
+  unit_place at = find_unit<T>(panel, u);
+  return u % (block_elements(T) / unit_columns) == 0 ? at.header : at.unit;
+}
 
 template <dtype T>
 [[gnu::always_inline]] inline lanes scales_of(unit_place at) {
