@@ -20,9 +20,14 @@ inline constexpr bool float_sums_stay = true;  // in registers, unit after unit
 inline constexpr uint32_t stream_rows = registers ? x_few_rows : tile_rows;
 constexpr uint32_t panels_from_memory(uint32_t rows) { return registers ? rows > 2 ? 2 : 4 : 1; }
 
-/// sums += the products of vectors [first, first + 4): 16 columns.
-template <uint32_t first, uint32_t P, uint32_t R>
-[[gnu::always_inline]] inline void add_half(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
+/// Whether a product of few rows takes its weights out of memory one by one (unit_in_memory): made
+/// ready together, they push sums out of the registers.
+inline constexpr bool read_late = registers;
+
+/// sums += the products of vectors [first, first + 4): 16 columns. W is eight vectors, or gives
+/// them when asked.
+template <uint32_t first, class W, uint32_t P, uint32_t R>
+[[gnu::always_inline]] inline void add_half(const W* const (&w)[P], const x_unit* x,
                                             int_lanes (&sums)[P][R]) {
 #pragma GCC unroll 4
   for (uint32_t g = first; g < first + 4; g++) {
@@ -35,9 +40,8 @@ template <uint32_t first, uint32_t P, uint32_t R>
   }
 }
 /// Of a tile, whose weights the compiler would else load again for each row.
-template <uint32_t first, uint32_t R>
-[[gnu::always_inline]] inline void add_half(const byte_lanes (*const (&w)[tile_panels_quant])[8],
-                                            const x_unit* x,
+template <uint32_t first, class W, uint32_t R>
+[[gnu::always_inline]] inline void add_half(const W* const (&w)[tile_panels_quant], const x_unit* x,
                                             int_lanes (&sums)[tile_panels_quant][R]) {
 #pragma GCC unroll 4
   for (uint32_t g = first; g < first + 4; g++) {
@@ -57,9 +61,9 @@ template <uint32_t first, uint32_t R>
 
 /// Numbers without sign, stored with an offset or without; `bits` is for instruction sets whose
 /// sums are narrow.
-template <uint32_t bits, int32_t offset, uint32_t P, uint32_t R>
-[[gnu::always_inline]] inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8],
-                                                const x_unit* x, int_lanes (&sums)[P][R]) {
+template <uint32_t bits, int32_t offset, uint32_t P, uint32_t R, class W>
+[[gnu::always_inline]] inline void dot_unsigned(const W* const (&w)[P], const x_unit* x,
+                                                int_lanes (&sums)[P][R]) {
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; r++) {
     int_lanes start = int_set1(correction_for<offset>(x[r]));
@@ -103,8 +107,8 @@ using signed_numbers = byte_lanes[8];
                                                   signed_numbers& w) {
   for (int g = 0; g < 8; g++) w[g] = flipped[g];
 }
-template <uint32_t P, uint32_t R>
-[[gnu::always_inline]] inline void dot_signed(const signed_numbers* const (&w)[P], const x_unit* x,
+template <uint32_t P, uint32_t R, class W>
+[[gnu::always_inline]] inline void dot_signed(const W* const (&w)[P], const x_unit* x,
                                               int_lanes (&sums)[P][R]) {
   dot_unsigned<8, 128, P, R>(w, x, sums);
 }

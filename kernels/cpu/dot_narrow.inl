@@ -14,6 +14,7 @@ namespace {
 /// rows.
 inline constexpr uint32_t tile_panels_quant = 1, tile_rows = 6;
 inline constexpr bool float_sums_stay = false;      // in registers; integers need them
+inline constexpr bool read_late = false;            // several products are summed in 16 bits
 inline constexpr uint32_t stream_rows = tile_rows;  // straight from memory
 constexpr uint32_t panels_from_memory(uint32_t) { return 1; }
 

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <type_traits>
+
 #include "kernels/cpu_row.hpp"
 #include "kernels/kernel_stack.hpp"
 #include "kernels/panels.hpp"
@@ -105,8 +107,12 @@ inline void fetch_tile(const product_part& part, const panel_group& group, const
 template <dtype T, uint32_t P, uint32_t R>
 [[gnu::always_inline]] inline void add_from_memory(const panel_group& group, uint32_t first,
                                                    uint32_t u, const x_unit* x, lanes* sums) {
-  prepared_unit<T> units[P];
-  const prepared_unit<T>* all[P];
+  constexpr bool late = read_late && simple_numbers<T>();
+  using unit = std::conditional_t<late, unit_in_memory<T>, prepared_unit<T>>;
+  unit units[P];
+  const unit* all[P];
+  // Else the compiler keeps what panels share of x, and has no registers left for sums.
+  if constexpr (R > 4) asm volatile("" : "+r"(x));
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < P; p++) {
     unit_place at = find_unit<T>(group.panel(first + p), u);

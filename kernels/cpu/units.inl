@@ -125,6 +125,33 @@ struct prepared_unit<dtype::q6_k> {
   half_scales halves;
 };
 
+/// Numbers of 8 and 4 bits where they lie.
+template <dtype T>
+struct numbers_in_memory {
+  const uint8_t* first;
+  [[gnu::always_inline]] byte_lanes operator[](uint32_t g) const {
+    if (T == dtype::q8_0) return load_bytes(first + 64 * g);
+    byte_lanes both = load_bytes(first + g % 4 * 64);
+    return g < 4 ? low_halves(both) : high_halves(both);
+  }
+};
+template <dtype T>
+constexpr bool simple_numbers() {
+  return T == dtype::q8_0 || T == dtype::q4_0 || T == dtype::q4_1 || T == dtype::q4_k;
+}
+/// A unit whose numbers stay there until they are multiplied.
+template <dtype T>
+struct unit_in_memory {
+  lanes scale, minimum;
+  numbers_in_memory<T> w;
+};
+template <dtype T>
+[[gnu::always_inline]] inline void prepare_unit(unit_place at, unit_in_memory<T>& u) {
+  u.scale = scales_of<T>(at);
+  u.w.first = at.unit + unit_of(T).scale_bytes + unit_of(T).high_bytes;
+  if constexpr (has_minimum<T>()) u.minimum = minimums_of<T>(at);
+}
+
 template <dtype T>
 [[gnu::always_inline]] inline void prepare_unit(unit_place at, prepared_unit<T>& u) {
   u.scale = scales_of<T>(at);
@@ -140,8 +167,8 @@ template <dtype T>
 }
 
 /// The exact integer products of P panels' units and R rows of x.
-template <dtype T, uint32_t P, uint32_t R>
-[[gnu::always_inline]] inline void dot_tile(const prepared_unit<T>* const (&u)[P], const x_unit* x,
+template <dtype T, class Unit, uint32_t P, uint32_t R>
+[[gnu::always_inline]] inline void dot_tile(const Unit* const (&u)[P], const x_unit* x,
                                             int_lanes (&sums)[P][R]) {
   const decltype(u[0]->w)* w[P];
   for (uint32_t p = 0; p < P; p++) w[p] = &u[p]->w;
@@ -181,11 +208,11 @@ struct lines_ahead {
 
 /// sums[p * R + r] += panel p * row r for one unit: the integer sum times both scales, then the
 /// minimum times x's sum, each one fused multiply-add.
-template <dtype T, uint32_t P, uint32_t R>
-[[gnu::always_inline]] inline void add_unit(const prepared_unit<T>* const (&u)[P], const x_unit* x,
+template <dtype T, uint32_t P, uint32_t R, class Unit>
+[[gnu::always_inline]] inline void add_unit(const Unit* const (&u)[P], const x_unit* x,
                                             lanes* sums) {
   int_lanes products[P][R];
-  dot_tile<T, P, R>(u, x, products);
+  dot_tile<T>(u, x, products);
   lanes scales[R];
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; r++) scales[r] = set1(x[r].scale);
