@@ -36,8 +36,8 @@ inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places
   for (uint32_t v = vectors.end; v < attention_tile / 16; v++) places.at[v] = places.at[v - 1];
 }
 
-/// What is read next, asked for step by step into the first cache. With numbers of less than four
-/// bytes a line takes several steps, and a step asks for some of the places only.
+/// What is read next, asked for step by step into the second cache (see fetch_ahead). With numbers
+/// of less than four bytes a line takes several steps, and a step asks for some of the places only.
 template <class T>
 struct coming {
   static constexpr uint32_t places = attention_tile / 16;
