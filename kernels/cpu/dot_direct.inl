@@ -20,8 +20,8 @@ inline constexpr bool float_sums_stay = true;  // in registers, unit after unit
 inline constexpr uint32_t stream_rows = registers ? x_few_rows : tile_rows;
 constexpr uint32_t panels_from_memory(uint32_t rows) { return registers ? rows > 2 ? 2 : 4 : 1; }
 
-/// Whether a product of few rows takes its weights out of memory one by one (unit_in_memory): made
-/// ready together, they push sums out of the registers.
+/// Whether products may take weights out of memory one by one (unit_in_memory): made ready
+/// together, those of few rows push sums out of the registers, and those of many are a copy.
 inline constexpr bool read_late = registers;
 
 /// sums += the products of vectors [first, first + 4): 16 columns. W is eight vectors, or gives

@@ -3,8 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <type_traits>
-
 #include "kernels/cpu_row.hpp"
 #include "kernels/kernel_stack.hpp"
 #include "kernels/panels.hpp"
@@ -32,8 +30,8 @@ constexpr uint32_t units_at_once(uint32_t rows) {
 template <dtype T>
 struct quant_work {
   quant_work(const product_part& part) : tree(part.segment_begin, part.segment_end) {}
-  segment_tree<most_rows * tile_panels_quant> tree;         // tile after tile, of each [panel][row]
-  prepared_unit<T> ready[ready_units * tile_panels_quant];  // [unit][panel]
+  segment_tree<most_rows * tile_panels_quant> tree;      // tile after tile, of each [panel][row]
+  ready_unit<T> ready[ready_units * tile_panels_quant];  // [unit][panel]
 };
 
 /// Every `step`th panel from `begin` on, from unit 0 of K on, and where their outputs go.
@@ -107,10 +105,8 @@ inline void fetch_tile(const product_part& part, const panel_group& group, const
 template <dtype T, uint32_t P, uint32_t R>
 [[gnu::always_inline]] inline void add_from_memory(const panel_group& group, uint32_t first,
                                                    uint32_t u, const x_unit* x, lanes* sums) {
-  constexpr bool late = read_late && simple_numbers<T>();
-  using unit = std::conditional_t<late, unit_in_memory<T>, prepared_unit<T>>;
-  unit units[P];
-  const unit* all[P];
+  passing_unit<T> units[P];
+  const passing_unit<T>* all[P];
   // Else the compiler keeps what panels share of x, and has no registers left for sums.
   if constexpr (R > 4) asm volatile("" : "+r"(x));
 #pragma GCC unroll 4
@@ -175,9 +171,9 @@ template <dtype T, uint32_t P, uint32_t R>
   lanes sums[P * R];
 #pragma GCC unroll 16
   for (uint32_t i = 0; i < P * R; i++) sums[i] = c.begins ? zero() : waiting[i];
-  const prepared_unit<T>* ready = work.ready;
+  const ready_unit<T>* ready = work.ready;
   for (uint32_t i = 0; i < c.units.size(); i++, ready += P, x += tile.step) {
-    const prepared_unit<T>* u[P];
+    const ready_unit<T>* u[P];
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < P; p++) u[p] = ready + p;
     ahead.step<P>();

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <type_traits>
+
 #include "kernels/panels.hpp"
 #include "kernels/x_unit.hpp"
 
@@ -165,6 +167,15 @@ template <dtype T>
   if constexpr (T == dtype::q6_k) u.halves = prepare_scales((const int8_t*)at.unit);
   if constexpr (has_minimum<T>()) u.minimum = minimums_of<T>(at);
 }
+
+/// What few rows are multiplied with, once.
+template <dtype T>
+using passing_unit =
+    std::conditional_t<read_late && simple_numbers<T>(), unit_in_memory<T>, prepared_unit<T>>;
+/// What tile after tile is multiplied with: numbers of 8 bits are ready where they lie.
+template <dtype T>
+using ready_unit =
+    std::conditional_t<read_late && T == dtype::q8_0, unit_in_memory<T>, prepared_unit<T>>;
 
 /// The exact integer products of P panels' units and R rows of x.
 template <dtype T, class Unit, uint32_t P, uint32_t R>
