@@ -132,7 +132,7 @@ template <dtype T>
 struct numbers_in_memory {
   const uint8_t* first;
   [[gnu::always_inline]] byte_lanes operator[](uint32_t g) const {
-    if (T == dtype::q8_0) return load_bytes(first + 64 * g);
+    if constexpr (T == dtype::q8_0) return load_bytes(first + 64 * g);
     byte_lanes both = load_bytes(first + g % 4 * 64);
     return g < 4 ? low_halves(both) : high_halves(both);
   }
@@ -150,7 +150,7 @@ struct unit_in_memory {
 template <dtype T>
 [[gnu::always_inline]] inline void prepare_unit(unit_place at, unit_in_memory<T>& u) {
   u.scale = scales_of<T>(at);
-  u.w.first = at.unit + unit_of(T).scale_bytes + unit_of(T).high_bytes;
+  u.w.first = at.unit + unit_of(T).scale_bytes;
   if constexpr (has_minimum<T>()) u.minimum = minimums_of<T>(at);
 }
 
