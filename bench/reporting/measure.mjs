@@ -10,6 +10,14 @@ const gapMost = 0.2;
 
 const git = (root, ...args) => spawnSync("git", ["-C", root, ...args], {encoding: "utf8"}).stdout;
 
+/** Cores in use over the next second. A load average would count the build that ended before. */
+export function coresInUse() {
+  const used = () => cpus().reduce((sum, {times}) => sum + times.user + times.nice + times.sys, 0);
+  const [before, begin] = [used(), performance.now()];
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
+  return (used() - before) / (performance.now() - begin);
+}
+
 export function contextLine(root, threads, quick) {
   const version = (name) => {
     const file = join(root, "bench/node_modules", name, "package.json");
@@ -19,7 +27,7 @@ export function contextLine(root, threads, quick) {
           threads, date: new Date().toISOString().slice(0, 16).replace("T", " ") + " UTC",
           commit: git(root, "rev-parse", "--short", "HEAD").trim() || "unknown",
           changed: git(root, "status", "--porcelain", "--untracked-files=no").trim() !== "",
-          kernel: release(), load: loadavg()[0], quick, peer: version("node-llama-cpp")};
+          kernel: release(), load: coresInUse(), quick, peer: version("node-llama-cpp")};
 }
 
 /** Runs one program to its end; its lines, parsed. Throws what is to be said if it fails. */

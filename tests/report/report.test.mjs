@@ -1,14 +1,15 @@
 // bench/report --render: limits and shares worked out by hand, documents, pictures, wrong input.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { begin, checkWhole, end, spliced } from '../../bench/reporting/document.mjs';
 import {
   attentionFigures, decodeFigures, otherFigures, prefillFigures, smallFigures, streamFigures,
 } from '../../bench/reporting/figures.mjs';
+import { coresInUse } from '../../bench/reporting/measure.mjs';
 import { plan } from '../../bench/reporting/plan.mjs';
 import { plots } from '../../bench/reporting/plots.mjs';
 import { limitsAt, readResults } from '../../bench/reporting/results.mjs';
@@ -214,6 +215,17 @@ test('every group that a document needs is in the plan, with a file for its mode
 
 const program = new URL('../../bench/report', import.meta.url).pathname;
 const report = (...args) => spawnSync(program, args, { encoding: 'utf8' });
+
+test('a program that spins is seen as load', async () => {
+  const spinning = spawn(process.execPath, ['-e', 'console.log(1); for (;;);']);
+  try {
+    await new Promise((done) => spinning.stdout.once('data', done));
+    const cores = coresInUse();
+    assert.ok(cores > 0.2 && cores < availableParallelism() + 0.2, `${cores} cores in use`);
+  } finally {
+    spinning.kill('SIGKILL');
+  }
+});
 
 test('the program renders, and says what is wrong with its arguments', () => {
   const made = report('--render', file, '--to', folder);
