@@ -100,15 +100,29 @@ TEST_P(Matmul, EveryInstructionSetGivesTheReferenceBits) {
   }
 }
 
+/// Of each row what it gives alone: one row goes along weights as no block does.
+void expect_rows_alone(const cpu_row& row, const tensor& w, const input& x) {
+  std::vector<float> all = multiply(row, w, x);
+  for (uint32_t m = 0; m < x.rows; m++) {
+    std::vector<float> one = multiply(row, w, cut(x, 0, x.cols, m, 1));
+    ASSERT_EQ(0, std::memcmp(one.data(), &all[m * w.rows], 4 * w.rows))
+        << row.name << " row " << m << " of " << x.rows;
+  }
+}
+
 TEST_P(Matmul, ManyRowsGiveTheSameBitsAsOne) {
-  for (const cpu_row* row : rows_to_test()) {
-    tensor w(type, 70, some_width, random);
-    input x = random_input(67, some_width, random);
-    std::vector<float> all = multiply(*row, w, x);
-    for (uint32_t m = 0; m < x.rows; m++) {
-      std::vector<float> one = multiply(*row, w, cut(x, 0, x.cols, m, 1));
-      ASSERT_EQ(0, std::memcmp(one.data(), &all[m * w.rows], 4 * w.rows)) << row->name << " " << m;
-    }
+  tensor w(type, 70, some_width, random);
+  input x = random_input(67, some_width, random);
+  for (const cpu_row* row : rows_to_test()) expect_rows_alone(*row, w, x);
+}
+
+/// 24 rows are the most that take few units at once, 132 the most of a block; segments are longer
+/// than what is taken at once.
+TEST_P(Matmul, BlocksAtTheirLimitsGiveTheSameBitsAsOne) {
+  tensor w(type, 80, 2304, random);
+  for (uint32_t m : {23u, 24u, 25u, 131u, 132u, 133u}) {
+    input x = random_input(m, 2304, random);
+    for (const cpu_row* row : rows_to_test()) expect_rows_alone(*row, w, x);
   }
 }
 
