@@ -10,12 +10,18 @@ const gapMost = 0.2;
 
 const git = (root, ...args) => spawnSync("git", ["-C", root, ...args], {encoding: "utf8"}).stdout;
 
-/** Cores in use over the next second. A load average would count the build that ended before. */
+/** Cores in use between two readings of cpus(), `ms` apart. */
+export function coresBetween(before, after, ms) {
+  const used = (cores) =>
+    cores.reduce((sum, {times}) => sum + times.user + times.nice + times.sys, 0);
+  return (used(after) - used(before)) / ms;
+}
+
+/** Over the next second. A load average would count the build that ended before. */
 export function coresInUse() {
-  const used = () => cpus().reduce((sum, {times}) => sum + times.user + times.nice + times.sys, 0);
-  const [before, begin] = [used(), performance.now()];
+  const before = cpus(), begin = performance.now();
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
-  return (used() - before) / (performance.now() - begin);
+  return coresBetween(before, cpus(), performance.now() - begin);
 }
 
 export function contextLine(root, threads, quick) {

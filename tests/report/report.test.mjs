@@ -9,7 +9,7 @@ import { begin, checkWhole, end, spliced } from '../../bench/reporting/document.
 import {
   attentionFigures, decodeFigures, otherFigures, prefillFigures, smallFigures, streamFigures,
 } from '../../bench/reporting/figures.mjs';
-import { coresInUse } from '../../bench/reporting/measure.mjs';
+import { coresBetween, coresInUse } from '../../bench/reporting/measure.mjs';
 import { plan } from '../../bench/reporting/plan.mjs';
 import { plots } from '../../bench/reporting/plots.mjs';
 import { limitsAt, readResults } from '../../bench/reporting/results.mjs';
@@ -215,6 +215,15 @@ test('every group that a document needs is in the plan, with a file for its mode
 
 const program = new URL('../../bench/report', import.meta.url).pathname;
 const report = (...args) => spawnSync(program, args, { encoding: 'utf8' });
+
+test('load is what cores did, not what they did not', () => {
+  const reading = (...cores) => cores.map(([user, nice, sys, idle, irq]) =>
+    ({ times: { user, nice, sys, idle, irq } }));
+  const before = reading([100, 10, 20, 500, 3], [0, 0, 0, 700, 0]);
+  const after = reading([800, 60, 120, 650, 9], [250, 0, 0, 1450, 0]);
+  assert.equal(coresBetween(before, after, 1000), 1.1);
+  assert.equal(coresBetween(before, before, 1000), 0);
+});
 
 test('a program that spins is seen as load', async () => {
   const spinning = spawn(process.execPath, ['-e', 'console.log(1); for (;;);']);
