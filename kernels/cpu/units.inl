@@ -127,7 +127,7 @@ struct prepared_unit<dtype::q6_k> {
   half_scales halves;
 };
 
-/// Numbers of 8 and 4 bits where they lie.
+/// Numbers where they lie, of types that have all bits together.
 template <dtype T>
 struct numbers_in_memory {
   const uint8_t* first;
@@ -137,10 +137,6 @@ struct numbers_in_memory {
     return g < 4 ? low_halves(both) : high_halves(both);
   }
 };
-template <dtype T>
-constexpr bool simple_numbers() {
-  return T == dtype::q8_0 || T == dtype::q4_0 || T == dtype::q4_1 || T == dtype::q4_k;
-}
 /// A unit whose numbers stay there until they are multiplied.
 template <dtype T>
 struct unit_in_memory {
@@ -170,8 +166,8 @@ template <dtype T>
 
 /// What few rows are multiplied with, once.
 template <dtype T>
-using passing_unit =
-    std::conditional_t<read_late && simple_numbers<T>(), unit_in_memory<T>, prepared_unit<T>>;
+using passing_unit = std::conditional_t<read_late && unit_of(T).high_bytes == 0, unit_in_memory<T>,
+                                        prepared_unit<T>>;
 /// What tile after tile is multiplied with: numbers of 8 bits are ready where they lie.
 template <dtype T>
 using ready_unit =
