@@ -43,6 +43,11 @@ enum class kv_type : uint8_t { f32, bf16, int8 };
   return t == kv_type::f32 ? 4 : t == kv_type::bf16 ? 2 : 1;
 }
 
+/// Numbers of a key that lie side by side: int8's are multiplied four at once.
+[[gnu::always_inline]] constexpr uint32_t kv_key_group(kv_type t) {
+  return t == kv_type::int8 ? 4 : 1;
+}
+
 /// Bytes of one head's key or value for one token; int8: numbers filled up to a multiple of four,
 /// and a float scale.
 [[gnu::always_inline]] constexpr uint32_t kv_row_bytes(kv_type t, uint32_t head_dim) {
@@ -60,11 +65,13 @@ enum class kv_type : uint8_t { f32, bf16, int8 };
 /// The keys and values of one layer and one kv head of one request, in pages. Token t lies in page
 /// pages[t / page_tokens] as its row r = t % page_tokens. A value is a row, a key a column, so that
 /// keys side by side are multiplied at once (a device has rows of both: device_kv). With `page` =
-/// pool + pages[..] * page_bytes, `row` = kv_row_bytes and `size` = kv_number_bytes:
-///   number d of the key   page + key_offset   + (d * page_tokens + r) * size
+/// pool + pages[..] * page_bytes, `size` = kv_number_bytes, `group` = kv_key_group and `row` =
+/// kv_row_bytes, without the scale:
+///   number d of the key   page + key_offset   + (d / group * page_tokens + r) * group * size
+///                                             + d % group * size
 ///   number d of the value page + value_offset + r * row + d * size
-///   int8, the key's scale page + key_offset   + page_tokens * (row - 4) + r * 4
-///   int8, the value's     page + value_offset + r * row + (row - 4)
+///   int8, the key's scale page + key_offset   + page_tokens * row + r * 4
+///   int8, the value's     page + value_offset + page_tokens * row + r * 4
 struct kv_view {
   std::byte* pool;
   size_t page_bytes;

@@ -40,18 +40,18 @@ void kv_pool::wipe(uint32_t page) {
   touched_[page] = 0;
 }
 
-/// Nothing behind the copied tokens: of keys, which are columns, a piece of each row.
+/// Nothing behind the copied tokens: of keys, which are columns, a piece of each row of groups.
 void kv_pool::copy(const page_copy& c) {
-  size_t row = kv_row_bytes(layout_.type, layout_.head_dim), all = layout_.page_tokens;
-  size_t size = kv_number_bytes(layout_.type), scale = layout_.type == kv_type::int8 ? 4 : 0;
+  size_t scale = layout_.type == kv_type::int8 ? 4 : 0, all = layout_.page_tokens;
+  size_t row = kv_row_bytes(layout_.type, layout_.head_dim) - scale;
+  size_t group = kv_number_bytes(layout_.type) * kv_key_group(layout_.type);
   std::byte *to = at(c.to), *from = at(c.from);
   auto piece = [&](size_t offset, size_t bytes) { std::memcpy(to + offset, from + offset, bytes); };
   for (size_t i = 0; i < size_t{layout_.layers} * layout_.kv_heads; ++i) {
-    size_t keys = i * 2 * layout_.half_bytes();
-    for (size_t at = 0; at < (row - scale) * all; at += size * all)
-      piece(keys + at, size * c.tokens);
-    piece(keys + (row - scale) * all, scale * c.tokens);
-    piece(keys + layout_.half_bytes(), row * c.tokens);
+    size_t keys = i * 2 * layout_.half_bytes(), values = keys + layout_.half_bytes();
+    for (size_t at = 0; at < row * all; at += group * all) piece(keys + at, group * c.tokens);
+    piece(values, row * c.tokens);
+    for (size_t half : {keys, values}) piece(half + row * all, scale * c.tokens);
   }
 }
 

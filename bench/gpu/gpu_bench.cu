@@ -155,11 +155,13 @@ struct decode {
       }
     }
   }
-  /// The pool with keys as a device has them.
+  /// The pool as a device has it.
   std::vector<std::byte> on_device(kv_type type) const {
     std::vector<std::byte> rows = pool;
     for (size_t i = 0; i < pages.size() * kv_heads; i++) {
-      make_key_rows(type, head_dim, page_tokens, rows.data() + 2 * half_bytes * i);
+      std::byte* keys = rows.data() + 2 * half_bytes * i;
+      make_rows(type, head_dim, page_tokens, true, keys);
+      make_rows(type, head_dim, page_tokens, false, keys + half_bytes);
     }
     return rows;
   }

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "kernels/cpu/attend_layout.inl"
-#include "kernels/cpu/attend_tile.inl"
+#include "kernels/cpu/attend_int8.inl"
 #include "kernels/cpu/lanes_math.inl"
 
 namespace lethe {
@@ -58,6 +57,10 @@ void begin_queries(const attention_work& w) {
     for (size_t i = 0; i < w.at.padded_dim; i += 16) store(sum + i, zero());
     w.in(w.at.maxima)[q] = -__builtin_inff();
     w.in(w.at.totals)[q] = 0.0f;
+    if (part.kv.type != kv_type::int8) continue;
+    int8_query rounded = round_query(to, head_dim);
+    w.in(w.at.query_scales)[q] = rounded.scale;
+    w.in(w.at.query_corrections)[q] = __builtin_bit_cast(float, rounded.correction);
   }
 }
 
@@ -70,6 +73,22 @@ void score(const attention_work& w, const tile_span& t, const Keys& keys) {
                                  {0, w.part.kv.head_dim}, true);
     });
   });
+}
+
+inline void score(const attention_work& w, const tile_span& t, const int8_keys& keys) {
+  int8_product all{reinterpret_cast<const int8_t*>(w.in(w.at.queries)), w.at.padded_dim * 4,
+                   w.in(w.at.query_corrections), w.in(w.at.scores)};
+  score_int8(all, w.queries, keys, vectors_within(t), w.part.kv.head_dim);
+}
+
+/// Sums of int8 numbers become scores.
+inline void scale_scores(const attention_work& w, uint32_t q, span_of_k vectors) {
+  float* scores = w.in(w.at.scores) + size_t{q} * attention_tile;
+  lanes query = set1(w.in(w.at.query_scales)[q]);
+  for (uint32_t v = vectors.begin; v < vectors.end; v++) {
+    lanes key = load(w.in(w.at.key_scales) + v * 16);
+    store(scores + v * 16, mul(mul(load(scores + v * 16), key), query));
+  }
 }
 
 /// Keys that the query does not see get a score of -infinity. Returns the greatest score.
@@ -100,26 +119,31 @@ inline void raise_to(const attention_work& w, uint32_t q, float now) {
   before = now;
 }
 
-/// One query's scores become weights relative to the greatest score so far.
+/// One query's scores become weights relative to the greatest score so far; of int8 values times
+/// their scales, once they are in the total.
+template <class T>
 inline void weigh(const attention_work& w, uint32_t q, span_of_k vectors) {
   float* scores = w.in(w.at.scores) + size_t{q} * attention_tile;
   lanes greatest = set1(w.in(w.at.maxima)[q]), total = zero();
   for (uint32_t v = vectors.begin; v < vectors.end; v++) {
     lanes weight = exp_of_negative(sub(load(scores + v * 16), greatest));
-    store(scores + v * 16, weight);
     total = add(total, weight);
+    lanes scale = scaled<T> ? load(w.in(w.at.value_scales) + v * 16) : zero();
+    store(scores + v * 16, times<T>(weight, scale));
   }
   w.in(w.at.totals)[q] += sum_of(total);
 }
 
+template <class T>
 void weigh_all(const attention_work& w, const tile_span& t) {
   span_of_k vectors = vectors_within(t);
   for (uint32_t token = 0; token < w.part.tokens; token++) {
     span_of_k seen = seen_by(w.part, token, t);
     if (seen.begin == seen.end) continue;
     for (uint32_t q = token * w.part.heads; q < (token + 1) * w.part.heads; q++) {
+      if (scaled<T>) scale_scores(w, q, vectors);
       raise_to(w, q, mask_scores(w.in(w.at.scores) + size_t{q} * attention_tile, vectors, seen));
-      weigh(w, q, vectors);
+      weigh<T>(w, q, vectors);
     }
   }
 }
@@ -187,12 +211,12 @@ inline tile_span tile_after(const attention_part& part, const tile_span& t) {
 }
 
 /// A few queries take keys and values from where they lie. While a tile's keys are multiplied its
-/// values are asked for, while those are summed the next tile's keys.
+/// values are asked for, while those are summed the next tile's keys, and with int8 its values.
 template <class T>
 void attend_in_pages(const attention_work& w) {
   const kv_view& kv = w.part.kv;
   tile_places<T> places[2];
-  size_t row_step = kv_row_bytes(kv.type, kv.head_dim) / sizeof(typename T::number);
+  size_t row_step = padded<T>(kv.head_dim);
   tile_span t = first_tile(w.part);
   locate<T>(kv, t, places[0]);
   for (uint32_t turn = 0; t.first < t.last; turn = 1 - turn) {
@@ -204,22 +228,47 @@ void attend_in_pages(const attention_work& w) {
     } else {
       after = here;
     }
-    score(w, t, page_keys<T>{here, kv.page_tokens, values_of(kv, here)});
-    weigh_all(w, t);
-    sum_values(w, t, page_values<T>{here, row_step, padded<T>(kv.head_dim), keys_of(kv, after)});
+    if constexpr (scaled<T>) {
+      score(w, t, keys_in_pages(kv, here));
+      load_scales(t, here, w.in(w.at.key_scales), w.in(w.at.value_scales));
+      weigh_all<T>(w, t);
+      sum_values(w, t, page_values<T, coming_int8>{here, row_step, all_of(kv, after)});
+    } else {
+      score(w, t, page_keys<T>{here, kv.page_tokens, values_of(kv, here)});
+      weigh_all<T>(w, t);
+      sum_values(w, t, page_values<T, coming<asks_of<T>>>{here, row_step, keys_of(kv, after)});
+    }
     t = next;
   }
 }
 
-/// Many queries share a tile's keys and values as floats.
+/// The tile's sums with int8 keys, for many queries.
+inline void score_copied(const attention_work& w, const tile_span& t) {
+  const kv_view& kv = w.part.kv;
+  float *keys = w.in(w.at.key_scales), *values = w.in(w.at.value_scales);
+  if (has_whole_vectors(kv)) {
+    tile_places<int8_numbers> places;
+    locate<int8_numbers>(kv, t, places);
+    load_scales(t, places, keys, values);
+    return score(w, t, keys_in_pages(kv, places));
+  }
+  load_scales_one_by_one(kv, t, keys, values);
+  score(w, t, copy_keys(kv, t, reinterpret_cast<int8_t*>(w.in(w.at.keys))));
+}
+
+/// Many queries share a tile's keys and values as floats, int8 keys as they are.
 template <class T>
 void attend_copied(const attention_work& w) {
   float *keys = w.in(w.at.keys), *values = w.in(w.at.values);
   for (tile_span t = first_tile(w.part); t.first < t.last; t = tile_after(w.part, t)) {
-    load_keys<T>(w.part.kv, t, keys);
     load_values<T>(w.part.kv, t, values, w.at.padded_dim);
-    score(w, t, float_rows{keys, attention_tile});
-    weigh_all(w, t);
+    if constexpr (scaled<T>) {
+      score_copied(w, t);
+    } else {
+      load_keys<T>(w.part.kv, t, keys);
+      score(w, t, float_rows{keys, attention_tile});
+    }
+    weigh_all<T>(w, t);
     sum_values(w, t, float_rows{values, w.at.padded_dim});
   }
 }

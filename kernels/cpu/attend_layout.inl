@@ -7,13 +7,15 @@ namespace {
 /// tokens outermost; rows along the head dimension are padded to whole vectors.
 struct attention_layout {
   size_t padded_dim;  // floats in a row of values, of a query, of a sum
-  size_t keys;        // [head_dim][attention_tile]
+  size_t keys;        // [head_dim][attention_tile]; int8: bytes, in groups of four
   size_t values;      // [attention_tile][padded_dim]
-  size_t queries;     // [query][padded_dim], scaled
-  size_t scores;      // [query][attention_tile]
-  size_t sums;        // [query][padded_dim]: weighted values so far
-  size_t maxima;      // [query]: greatest score so far
-  size_t totals;      // [query]: weights so far
+  size_t queries;     // [query][padded_dim], scaled; int8: bytes, whose scale and correction are
+  size_t query_scales, query_corrections;  // [query]
+  size_t key_scales, value_scales;         // [attention_tile], of an int8 tile
+  size_t scores;                           // [query][attention_tile]
+  size_t sums;                             // [query][padded_dim]: weighted values so far
+  size_t maxima;                           // [query]: greatest score so far
+  size_t totals;                           // [query]: weights so far
   size_t floats;
 };
 
@@ -28,7 +30,11 @@ inline attention_layout layout_of(uint32_t tokens, uint32_t heads, uint32_t head
   l.sums = l.scores + n * tile;
   l.maxima = l.sums + l.padded_dim * n;
   l.totals = l.maxima + padded_n;
-  l.floats = l.totals + padded_n;
+  l.query_scales = l.totals + padded_n;
+  l.query_corrections = l.query_scales + padded_n;
+  l.key_scales = l.query_corrections + padded_n;
+  l.value_scales = l.key_scales + tile;
+  l.floats = l.value_scales + tile;
   return l;
 }
 

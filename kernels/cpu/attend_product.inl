@@ -77,22 +77,28 @@ inline void multiply_block(const product& p, const B& b, span_of_k k, bool from_
   }
 }
 
-/// The product of `rows` rows (at most block_rows), 16 * vectors columns.
-template <uint32_t vectors, class B>
-inline void multiply_rows(product p, const B& b, uint32_t rows, span_of_k k, bool from_zero) {
-  auto take = [&]<uint32_t n>(number<n>) {
-    multiply_block<n, vectors>(p, b, k, from_zero);
-    p.a += n * p.a_stride, p.c += n * p.c_stride, rows -= n;
-  };
-  if (rows == block_rows) return take(number<block_rows>{});
-  if (rows >= 2) take(number<2>{});
-  if (rows >= 1) take(number<1>{});
+/// f(number<n>) for `rows` rows (at most block_rows): for all of a block, else for two, for one.
+template <class F>
+inline void by_count(uint32_t rows, F f) {
+  if (rows == block_rows) return f(number<block_rows>{});
+  if (rows >= 2) f(number<2>{});
+  if (rows % 2 == 1) f(number<1>{});
 }
 
 inline product row_of(product p, uint32_t row) {
   p.a += row * p.a_stride, p.c += row * p.c_stride;
   return p;
 }
+
+/// The product of `rows` rows (at most block_rows), 16 * vectors columns.
+template <uint32_t vectors, class B>
+inline void multiply_rows(product p, const B& b, uint32_t rows, span_of_k k, bool from_zero) {
+  by_count(rows, [&]<uint32_t n>(number<n>) {
+    multiply_block<n, vectors>(p, b, k, from_zero);
+    p.a += n * p.a_stride, p.c += n * p.c_stride;
+  });
+}
+
 inline product column_of(product p, uint32_t column) {
   p.column = column;
   return p;

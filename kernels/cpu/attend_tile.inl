@@ -29,33 +29,40 @@ struct tile_places {
 template <class T>
 inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places) {
   span_of_k vectors = vectors_within(t);
+  uint32_t first = t.base + vectors.begin * 16;
+  uint32_t page = first / kv.page_tokens, row = first % kv.page_tokens;
   for (uint32_t v = vectors.begin; v < vectors.end; v++) {
-    places.at[v] = place_of<T>(kv, t.base + v * 16);
+    places.at[v] = place_at<T>(kv, page, row);
+    row += 16;
+    if (row == kv.page_tokens) row = 0, page++;
   }
   for (uint32_t v = 0; v < vectors.begin; v++) places.at[v] = places.at[vectors.begin];
   for (uint32_t v = vectors.end; v < attention_tile / 16; v++) places.at[v] = places.at[v - 1];
 }
 
-/// What is read next, asked for step by step into the second cache (see fetch_ahead). With numbers
-/// of less than four bytes a line takes several steps, and a step asks for some of the places only.
-template <class T>
+/// What is read next, asked for step by step into the second cache (see fetch_ahead): a step asks
+/// for a line of so many places, and all places have had their turn before the next line.
+template <uint32_t asks>
 struct coming {
   static constexpr uint32_t places = attention_tile / 16;
-  static constexpr uint32_t asks = sizeof(typename T::number) == 4 ? places : places / 2;
   const std::byte* at[places];
-  size_t step;
-  void ask(uint32_t i) const {
+  size_t line;
+  [[gnu::always_inline]] void ask(uint32_t i) const {
 #pragma GCC unroll 4
     for (uint32_t j = 0; j < asks; j++) {
-      __builtin_prefetch(at[(i * asks + j) % places] + i * step, 0, 2);
+      __builtin_prefetch(at[(i * asks + j) % places] + i / (places / asks) * line, 0, 2);
     }
   }
 };
+/// With numbers of two bytes a line takes two steps.
+template <class T>
+constexpr uint32_t asks_of = sizeof(typename T::number);
 
 /// A step for each element of a key.
 template <class T>
-inline coming<T> values_of(const kv_view& kv, const tile_places<T>& places) {
-  coming<T> next{{}, 16 * kv_row_bytes(kv.type, kv.head_dim) / kv.head_dim};
+inline coming<asks_of<T>> values_of(const kv_view& kv, const tile_places<T>& places) {
+  uint32_t values = 16 * kv_row_bytes(kv.type, kv.head_dim);
+  coming<asks_of<T>> next{{}, values * 4 / asks_of<T> / kv.head_dim};
   for (uint32_t v = 0; v < attention_tile / 16; v++) {
     next.at[v] = reinterpret_cast<const std::byte*>(places.at[v].value);
   }
@@ -63,8 +70,8 @@ inline coming<T> values_of(const kv_view& kv, const tile_places<T>& places) {
 }
 /// A step for each value.
 template <class T>
-inline coming<T> keys_of(const kv_view& kv, const tile_places<T>& places) {
-  coming<T> next{{}, kv.page_tokens * sizeof(typename T::number)};
+inline coming<asks_of<T>> keys_of(const kv_view& kv, const tile_places<T>& places) {
+  coming<asks_of<T>> next{{}, size_t{kv.page_tokens} * 4};
   for (uint32_t v = 0; v < attention_tile / 16; v++) {
     next.at[v] = reinterpret_cast<const std::byte*>(places.at[v].key);
   }
@@ -76,55 +83,47 @@ template <class T>
 struct page_keys {
   const tile_places<T>& places;
   size_t step;
-  coming<T> next;
+  coming<asks_of<T>> next;
 
   template <uint32_t vectors>
   struct columns {
     const typename T::number* key[vectors];
-    lanes scale[vectors];
     size_t step;
-    const coming<T>& next;
+    const coming<asks_of<T>>& next;
     void row(uint32_t d, lanes (&to)[vectors]) const {
       next.ask(d);
 #pragma GCC unroll 8
-      for (uint32_t v = 0; v < vectors; v++) to[v] = times<T>(T::get(key[v] + d * step), scale[v]);
+      for (uint32_t v = 0; v < vectors; v++) to[v] = T::get(key[v] + d * step);
     }
   };
   template <uint32_t vectors>
   columns<vectors> panel(uint32_t column) const {
-    columns<vectors> c{{}, {}, step, next};
+    columns<vectors> c{{}, step, next};
 #pragma GCC unroll 8
-    for (uint32_t v = 0; v < vectors; v++) {
-      c.key[v] = places.at[column / 16 + v].key;
-      if (scaled<T>) c.scale[v] = load(places.at[column / 16 + v].key_scale);
-    }
+    for (uint32_t v = 0; v < vectors; v++) c.key[v] = places.at[column / 16 + v].key;
     return c;
   }
 };
 
-/// A tile's values as they lie in pages: row k is the value of key k, `step` numbers after the one
-/// before.
-template <class T>
+/// A tile's values as they lie in pages, without their scales: row k is the value of key k, `step`
+/// numbers after the one before.
+template <class T, class Next>
 struct page_values {
   const tile_places<T>& places;
-  size_t step, to_scale;
-  coming<T> next;
+  size_t step;
+  Next next;
   uint32_t column = 0;
 
   template <uint32_t vectors>
   page_values panel(uint32_t from) const {
-    return {places, step, to_scale, next, from};
+    return {places, step, next, from};
   }
   template <uint32_t vectors>
   void row(uint32_t k, lanes (&to)[vectors]) const {
     next.ask(k);
-    const typename T::number* value = places.at[k / 16].value + k % 16 * step;
-    lanes scale = zero();
-    if (scaled<T>) scale = set1(*reinterpret_cast<const float*>(value + to_scale));
+    const typename T::number* value = places.at[k / 16].value + k % 16 * step + column;
 #pragma GCC unroll 8
-    for (uint32_t v = 0; v < vectors; v++) {
-      to[v] = times<T>(T::get(value + column + v * 16), scale);
-    }
+    for (uint32_t v = 0; v < vectors; v++) to[v] = T::get(value + v * 16);
   }
 };
 
@@ -135,10 +134,8 @@ void load_keys(const kv_view& kv, const tile_span& t, float* to) {
     span_of_k vectors = vectors_within(t);
     for (uint32_t v = vectors.begin; v < vectors.end; v++) {
       kv_place<T> at = place_of<T>(kv, t.base + v * 16);
-      lanes scale = scaled<T> ? load(at.key_scale) : zero();
       for (uint32_t d = 0; d < kv.head_dim; d++) {
-        store(to + d * attention_tile + v * 16,
-              times<T>(T::get(at.key + d * kv.page_tokens), scale));
+        store(to + d * attention_tile + v * 16, T::get(at.key + d * kv.page_tokens));
       }
     }
     return;
@@ -146,25 +143,23 @@ void load_keys(const kv_view& kv, const tile_span& t, float* to) {
   for (uint32_t i = t.first; i < t.last; i++) {
     kv_place<T> at = place_of<T>(kv, i);
     for (uint32_t d = 0; d < kv.head_dim; d++) {
-      float x = T::one(at.key[d * kv.page_tokens]);
-      to[d * attention_tile + i - t.base] = scaled<T> ? x * *at.key_scale : x;
+      to[d * attention_tile + i - t.base] = T::one(at.key[d * kv.page_tokens]);
     }
   }
 }
 
-/// Values as [attention_tile][stride] floats.
+/// Values as [attention_tile][stride] floats, without their scales.
 template <class T>
 void load_values(const kv_view& kv, const tile_span& t, float* to, size_t stride) {
   for (uint32_t i = t.first; i < t.last; i++) {
     kv_place<T> at = place_of<T>(kv, i);
-    lanes scale = scaled<T> ? set1(*at.value_scale) : zero();
     float* row = to + (i - t.base) * stride;
     uint32_t d = 0;
-    for (; d + 16 <= kv.head_dim; d += 16) store(row + d, times<T>(T::get(at.value + d), scale));
+    for (; d + 16 <= kv.head_dim; d += 16) store(row + d, T::get(at.value + d));
     if (d == kv.head_dim) continue;
     typename T::number rest[16] = {};
     for (uint32_t e = d; e < kv.head_dim; e++) rest[e - d] = at.value[e];
-    store(row + d, times<T>(T::get(rest), scale));
+    store(row + d, T::get(rest));
   }
 }
 

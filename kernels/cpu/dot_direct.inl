@@ -113,5 +113,21 @@ template <uint32_t P, uint32_t R, class W>
   dot_unsigned<8, 128, P, R>(w, x, sums);
 }
 
+/// Four numbers of sixteen keys with sign, flipped as weights are; a sum begins with a correction.
+struct key_numbers {
+  byte_lanes flipped;
+};
+inline key_numbers key_numbers_at(const int8_t* p) {
+  return {bytes_flip_top(load_bytes(reinterpret_cast<const uint8_t*>(p)))};
+}
+inline int32_t key_correction(const int8_t* query, uint32_t count) {
+  int32_t sum = 0;
+  for (uint32_t i = 0; i < count; i++) sum += query[i];
+  return -128 * sum;
+}
+inline int_lanes add_key_products(int_lanes sum, const key_numbers& k, byte_lanes query) {
+  return four_products(sum, k.flipped, query);
+}
+
 }  // namespace
 }  // namespace lethe

@@ -137,5 +137,19 @@ inline void dot_signed(const signed_numbers* const (&w)[P], const x_unit* x,
   }
 }
 
+/// Four numbers of sixteen keys with sign: a query's take it on.
+struct key_numbers {
+  byte_lanes numbers, absolute;
+};
+inline key_numbers key_numbers_at(const int8_t* p) {
+  byte_lanes numbers = load_bytes(reinterpret_cast<const uint8_t*>(p));
+  return {numbers, bytes_absolute(numbers)};
+}
+inline int32_t key_correction(const int8_t*, uint32_t) { return 0; }
+inline int_lanes add_key_products(int_lanes sum, const key_numbers& k, byte_lanes query) {
+  word_lanes pairs = byte_products(k.absolute, bytes_turned_by(query, k.numbers));
+  return int_add(sum, pair_products(pairs, words_set1(1)));
+}
+
 }  // namespace
 }  // namespace lethe

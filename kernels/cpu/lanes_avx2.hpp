@@ -282,6 +282,10 @@ inline byte_lanes bytes_below_zero(byte_lanes a) {
 inline byte_lanes bytes_absolute(byte_lanes a) {
   return {_mm256_abs_epi8(a.lo), _mm256_abs_epi8(a.hi)};
 }
+/// Of signed bytes: a, or -a where b is below zero, or 0 where b is.
+inline byte_lanes bytes_turned_by(byte_lanes a, byte_lanes b) {
+  return {_mm256_sign_epi8(a.lo, b.lo), _mm256_sign_epi8(a.hi, b.hi)};
+}
 inline __m256i eight_first_twice(__m256i a) {
   return _mm256_or_si256(_mm256_and_si256(a, _mm256_set1_epi32(0xffff)), _mm256_slli_epi32(a, 16));
 }

@@ -196,6 +196,10 @@ inline byte_lanes bytes_below_zero(byte_lanes a) {
   return {_mm512_movm_epi8(_mm512_movepi8_mask(a.v))};
 }
 inline byte_lanes bytes_absolute(byte_lanes a) { return {_mm512_abs_epi8(a.v)}; }
+/// Of signed bytes: a, or -a where b is below zero.
+inline byte_lanes bytes_turned_by(byte_lanes a, byte_lanes b) {
+  return {_mm512_mask_sub_epi8(a.v, _mm512_movepi8_mask(b.v), _mm512_setzero_si512(), a.v)};
+}
 inline word_lanes words_first_twice(word_lanes a) {
   __m512i low = _mm512_and_si512(a.v, _mm512_set1_epi32(0xffff));
   return {_mm512_or_si512(low, _mm512_slli_epi32(a.v, 16))};

@@ -239,6 +239,9 @@ inline void keep(byte_lanes&) {}
 inline byte_lanes load_bytes(const uint8_t* p) {
   return each_byte([&](int i) { return p[i]; });
 }
+inline byte_lanes bytes_flip_top(byte_lanes a) {
+  return each_byte([&](int i) { return a.v[i] ^ 128; });
+}
 /// The lower and the upper half of each byte.
 inline byte_lanes low_halves(byte_lanes a) {
   return each_byte([&](int i) { return a.v[i] & 15; });

@@ -29,11 +29,17 @@ inline int_lanes four_products(int_lanes c, byte_lanes w, byte_lanes x) {
 #include "kernels/cpu/matmul.inl"
 #include "kernels/cpu/quantize.inl"
 #include "kernels/cpu/rows.inl"
+//
+#include "kernels/cpu/attend.inl"
 
 namespace lethe {
 
 extern const cpu_row vnni_emulated;
-const cpu_row vnni_emulated{
-    .name = "vnni_emulated", .matmul = matmul, .quantize = quantize, .row_to_float = row_to_float};
+const cpu_row vnni_emulated{.name = "vnni_emulated",
+                            .matmul = matmul,
+                            .quantize = quantize,
+                            .row_to_float = row_to_float,
+                            .kv_store = kv_store,
+                            .attend = attend};
 
 }  // namespace lethe

@@ -11,8 +11,9 @@ namespace lethe::device {
 template <kv_type K>
 struct decode_scores {
   static constexpr uint32_t threads = 128, side_by_side = 4, queries = 8;
-  static constexpr uint32_t each = queries * attention_tile / threads;  // queries of a thread
-  static constexpr uint32_t table_at = keys_words + queries * slice;
+  static constexpr uint32_t each = queries * attention_tile / threads;   // queries of a thread
+  static constexpr uint32_t greatest_at = keys_words + queries * slice;  // of a query's numbers
+  static constexpr uint32_t table_at = greatest_at + queries;
   device_attention a;
 
   launch_shape shape() const {
@@ -33,50 +34,80 @@ struct decode_scores {
     locate(block, threads, place, base, keys, table_at);
     block.barrier();
     for (uint32_t h = heads.begin; h < heads.end; h += queries) {
-      float scores[each] = {};
+      score_sum<K> sums[each] = {};
       const float* q = a.q + run.row * a.q_stride;
+      if constexpr (K == kv_type::int8) find_greatest(block, q, h, heads.end);
       for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
-        fetch_slice<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
+        fetch_keys<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
         fetch_queries(block, q, h, heads.end, d0);
         block.barrier();
-        add(block, d0, scores);
+        add(block, d0, sums);
         block.barrier();
       }
-      store(block, run_index, h, heads.end, keys, scores);
+      store(block, {run_index, h, heads.end}, place, keys, sums);
     }
   }
 
  private:
+  LETHE_BODY query_row query(const float* q, uint32_t head) const {
+    return {q + size_t{head} * a.kv.head_dim, a.kv.head_dim, a.scale};
+  }
+  /// Two queries a warp, once the ones before are stored.
+  template <class Block>
+  LETHE_BODY void find_greatest(Block& block, const float* q, uint32_t h, uint32_t end) const {
+    constexpr uint32_t own = queries * warp_lanes / threads;
+    uint32_t warp = block.thread() / warp_lanes;
+    block.barrier();
+    for (uint32_t i = warp * own; i < (warp + 1) * own; i++) {
+      float amax = h + i < end ? query(q, h + i).greatest(block) : 0.0f;
+      if (block.thread() % warp_lanes == 0) block.put(greatest_at + i, amax);
+    }
+    block.barrier();
+  }
   /// Scaled, into shared words [query][slice] behind the keys.
   template <class Block>
   LETHE_BODY void fetch_queries(Block& block, const float* q, uint32_t h, uint32_t end,
                                 uint32_t d0) const {
-    for (uint32_t i = block.thread(); i < queries * slice; i += threads) {
-      uint32_t head = h + i / slice, d = d0 + i % slice;
-      bool real = head < end && d < a.kv.head_dim;
-      block.put(keys_words + i, real ? q[size_t{head} * a.kv.head_dim + d] * a.scale : 0.0f);
+    constexpr uint32_t each_word = numbers_a_word<K>, words = slice / each_word;
+    for (uint32_t i = block.thread(); i < queries * words; i += threads) {
+      uint32_t of = i / words, at = i % words, d = d0 + at * each_word;
+      bool real = h + of < end && d < a.kv.head_dim;
+      float amax = K == kv_type::int8 ? block.get(greatest_at + of) : 0.0f;
+      uint32_t word = real ? query(q, h + of).template word<K>(d, amax) : 0;
+      block.put_word(keys_words + of * slice + at, word);
     }
   }
   template <class Block>
-  LETHE_BODY void add(Block& block, uint32_t d0, float (&scores)[each]) const {
+  LETHE_BODY void add(Block& block, uint32_t d0, score_sum<K> (&sums)[each]) const {
     uint32_t key = block.thread() % attention_tile, part = block.thread() / attention_tile;
-    uint32_t count = least_of(slice, a.kv.head_dim - d0);
-    for (uint32_t d = 0; d < count; d++) {
-      float k = block.get(key * slice_words + d);
+    uint32_t words = blocks_for(least_of(slice, a.kv.head_dim - d0), numbers_a_word<K>);
+    for (uint32_t w = 0; w < words; w++) {
+      uint32_t k = block.get_word(key * slice_words + w);
       for (uint32_t i = 0; i < each; i++) {
-        scores[i] = fused(block.get(keys_words + (part * each + i) * slice + d), k, scores[i]);
+        uint32_t of_query = block.get_word(keys_words + (part * each + i) * slice + w);
+        sums[i] = add_products(sums[i], k, of_query);
       }
     }
   }
+  struct stored_heads {
+    uint32_t run, begin, end;
+  };
   template <class Block>
-  LETHE_BODY void store(Block& block, uint32_t run, uint32_t h, uint32_t end, tile_keys keys,
-                        const float (&scores)[each]) const {
+  LETHE_BODY void store(Block& block, const stored_heads& of, const kv_place& place, tile_keys keys,
+                        const score_sum<K> (&sums)[each]) const {
     uint32_t key = block.thread() % attention_tile, part = block.thread() / attention_tile;
+    if (!keys.has(key)) return;
+    float scale = 1.0f;
+    if constexpr (K == kv_type::int8) {
+      scale = row_scale<K>(located(block, place, key, table_at), a.kv.head_dim);
+    }
     for (uint32_t i = 0; i < each; i++) {
-      size_t head = h + part * each + i;
-      if (head >= end || !keys.has(key)) continue;
-      size_t tile = (size_t{run} * a.heads + head) * a.tiles_max + block.y();
-      a.scratch[tile * attention_tile + key] = scores[i];
+      uint32_t in_block = part * each + i;
+      size_t head = of.begin + in_block;
+      if (head >= of.end) continue;
+      size_t tile = (size_t{of.run} * a.heads + head) * a.tiles_max + block.y();
+      float amax = K == kv_type::int8 ? block.get(greatest_at + in_block) : 0.0f;
+      a.scratch[tile * attention_tile + key] = score_of(sums[i], scale, amax);
     }
   }
 };
@@ -109,7 +140,7 @@ struct decode_values {
     query sums{nothing_seen(), 0.0f};
     for (; base <= run.position; base += tiles * attention_tile, scores += maxima) {
       locate_all(block, place, base, first, run.position);
-      weigh(block, scores, base, first, run.position, sums.seen.greatest);
+      weigh(block, place, scores, base, first, run.position, sums.seen.greatest);
       take(block, place, base, first, run.position, sums);
       block.barrier();
     }
@@ -134,11 +165,11 @@ struct decode_values {
     }
   }
 
-  /// The weights of some tiles, each relative to the greatest score up to it, their totals and
-  /// their own greatest scores, into shared words.
+  /// The weights of some tiles, each relative to the greatest score up to it, times the values'
+  /// scales, their totals and their own greatest scores, into shared words.
   template <class Block>
-  LETHE_BODY void weigh(Block& block, const float* scores, uint32_t base, uint32_t first,
-                        uint32_t last, float greatest) const {
+  LETHE_BODY void weigh(Block& block, const kv_place& place, const float* scores, uint32_t base,
+                        uint32_t first, uint32_t last, float greatest) const {
     uint32_t lane = block.thread() % warp_lanes, warp = block.thread() / warp_lanes;
     lane_scores mine[tiles_each];
     for (uint32_t i = 0; i < tiles_each; i++) {
@@ -158,8 +189,11 @@ struct decode_values {
       uint32_t tile = warp * tiles_each + i;
       greatest = greater_of(block.get(maxima + tile), greatest);
       lane_scores weight = weights_of(mine[i], greatest);
-      block.put(tile * attention_tile + lane, weight.low);
-      block.put(tile * attention_tile + lane + 32, weight.high);
+      tile_keys keys = keys_within(base + tile * attention_tile, first, last);
+      lane_scores scale =
+          value_scales<K>(block, place, keys, table_at + tile * table_words, a.kv.head_dim);
+      block.put(tile * attention_tile + lane, weight.low * scale.low);
+      block.put(tile * attention_tile + lane + 32, weight.high * scale.high);
       float total = total_of(block, weight);
       if (lane == 0) block.put(totals + tile, total);
     }
@@ -187,7 +221,7 @@ struct decode_values {
       for (uint32_t i = 0; i < rows_ahead; i++) {
         uint32_t near = least_of(key + i, keys.end - 1);
         const uint8_t* row = located(block, place, near, table_at + tile * table_words);
-        values[i] = kv_element<K>(row, d, a.kv.head_dim);
+        values[i] = kv_element<K>(row, d);
       }
       for (uint32_t i = 0; i < rows_ahead; i++) {
         if (key + i >= keys.end) break;

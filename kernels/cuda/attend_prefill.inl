@@ -15,7 +15,8 @@ struct prefill {
   // Shared words.
   static constexpr uint32_t queries_at = keys_words, scores_at = queries_at + queries * slice;
   static constexpr uint32_t factors_at = scores_at + queries * attention_tile;
-  static constexpr uint32_t totals_at = factors_at + queries, table_at = totals_at + queries;
+  static constexpr uint32_t totals_at = factors_at + queries, greatest_at = totals_at + queries;
+  static constexpr uint32_t table_at = greatest_at + queries;
   static constexpr uint32_t sums_at = table_at + table_words;
   device_attention a;
 
@@ -29,6 +30,7 @@ struct prefill {
     queries_of_run v(a, block.x(), block.y() * queries, queries);
     if (v.count == 0) return;
     clear(block);
+    if constexpr (K == kv_type::int8) find_greatest(block, v);
     uint32_t first = first_seen(v.position(0), a.window), last = v.position(v.count - 1);
     softmax state[own_queries];
     for (softmax& s : state) s = nothing_seen();
@@ -36,7 +38,7 @@ struct prefill {
          base += attention_tile) {
       tile_keys keys = keys_within(base, first, last);
       score(block, v, base, keys);
-      weigh(block, v, base, state);
+      weigh(block, v, base, keys, state);
       sum(block, v, base, keys);
     }
     finish(block, v, state);
@@ -66,45 +68,67 @@ struct prefill {
     kv_place place(a.kv, a.kv.key_offset, v.kv_head(a), v.run.first_page);
     uint32_t key = block.thread() % attention_tile;
     uint32_t q0 = block.thread() / attention_tile * score_queries;
-    float scores[score_queries] = {};
+    score_sum<K> sums[score_queries] = {};
     locate(block, threads, place, base, keys, table_at);
     block.barrier();
     for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
-      fetch_slice<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
+      fetch_keys<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
       fetch_queries(block, v, d0);
       block.barrier();
-      uint32_t count = least_of(slice, a.kv.head_dim - d0);
-      for (uint32_t d = 0; d < count; d++) {
-        float k = block.get(key * slice_words + d);
+      uint32_t words = blocks_for(least_of(slice, a.kv.head_dim - d0), numbers_a_word<K>);
+      for (uint32_t w = 0; w < words; w++) {
+        uint32_t k = block.get_word(key * slice_words + w);
         for (uint32_t i = 0; i < score_queries; i++) {
-          scores[i] = fused(block.get(queries_at + (q0 + i) * slice + d), k, scores[i]);
+          uint32_t of_query = block.get_word(queries_at + (q0 + i) * slice + w);
+          sums[i] = add_products(sums[i], k, of_query);
         }
       }
       block.barrier();
     }
+    float scale = 1.0f;
+    if (K == kv_type::int8 && keys.has(key)) {
+      scale = row_scale<K>(located(block, place, key, table_at), a.kv.head_dim);
+    }
     for (uint32_t i = 0; i < score_queries; i++) {
       bool sees = v.seen(a, q0 + i, base).has(key);
-      block.put(scores_at + (q0 + i) * attention_tile + key, sees ? scores[i] : minus_infinity());
+      float amax = K == kv_type::int8 ? block.get(greatest_at + q0 + i) : 0.0f;
+      float score = sees ? score_of(sums[i], scale, amax) : minus_infinity();
+      block.put(scores_at + (q0 + i) * attention_tile + key, score);
+    }
+    block.barrier();
+  }
+  LETHE_BODY query_row query(const queries_of_run& v, uint32_t q) const {
+    const float* row = a.q + (v.run.row + v.token(q)) * a.q_stride;
+    return {row + size_t{v.head(q)} * a.kv.head_dim, a.kv.head_dim, a.scale};
+  }
+  template <class Block>
+  LETHE_BODY void find_greatest(Block& block, const queries_of_run& v) const {
+    uint32_t warp = block.thread() / warp_lanes;
+    for (uint32_t q = warp * own_queries; q < (warp + 1) * own_queries; q++) {
+      float amax = q < v.count ? query(v, q).greatest(block) : 0.0f;
+      if (block.thread() % warp_lanes == 0) block.put(greatest_at + q, amax);
     }
     block.barrier();
   }
   template <class Block>
   LETHE_BODY void fetch_queries(Block& block, const queries_of_run& v, uint32_t d0) const {
-    for (uint32_t i = block.thread(); i < queries * slice; i += threads) {
-      uint32_t q = i / slice, d = d0 + i % slice;
-      float value = 0.0f;
-      if (q < v.count && d < a.kv.head_dim) {
-        const float* row = a.q + (v.run.row + v.token(q)) * a.q_stride;
-        value = row[size_t{v.head(q)} * a.kv.head_dim + d] * a.scale;
-      }
-      block.put(queries_at + i, value);
+    constexpr uint32_t each_word = numbers_a_word<K>, words = slice / each_word;
+    for (uint32_t i = block.thread(); i < queries * words; i += threads) {
+      uint32_t q = i / words, at = i % words, d = d0 + at * each_word;
+      bool real = q < v.count && d < a.kv.head_dim;
+      float amax = K == kv_type::int8 ? block.get(greatest_at + q) : 0.0f;
+      uint32_t word = real ? query(v, q).template word<K>(d, amax) : 0;
+      block.put_word(queries_at + q * slice + at, word);
     }
   }
 
-  /// Scores become weights; what each query's sums are to be brought to goes beside them.
+  /// Scores become weights, times the values' scales; what each query's sums are to be brought to
+  /// goes beside them.
   template <class Block>
-  LETHE_BODY void weigh(Block& block, const queries_of_run& v, uint32_t base,
+  LETHE_BODY void weigh(Block& block, const queries_of_run& v, uint32_t base, tile_keys tile,
                         softmax (&state)[own_queries]) const {
+    kv_place values(a.kv, a.kv.value_offset, v.kv_head(a), v.run.first_page);
+    lane_scores scale = value_scales<K>(block, values, tile, table_at, a.kv.head_dim);
     uint32_t lane = block.thread() % warp_lanes, warp = block.thread() / warp_lanes;
     for (uint32_t i = 0; i < own_queries; i++) {
       uint32_t q = warp * own_queries + i, at = scores_at + q * attention_tile + lane;
@@ -115,8 +139,8 @@ struct prefill {
       float factor = s.raise(greatest_score(block, mine));
       lane_scores weight = weights_of(mine, s.greatest);
       s.total = s.total + total_of(block, weight);
-      block.put(at, weight.low);
-      block.put(at + 32, weight.high);
+      block.put(at, weight.low * scale.low);
+      block.put(at + 32, weight.high * scale.high);
       if (lane == 0) block.put(factors_at + q, factor);
     }
     block.barrier();

@@ -28,15 +28,10 @@ LETHE_BODY four_halves halves_at(const uint8_t* row, uint32_t d, uint32_t head_d
   } else {
     float f[4];
     for (uint32_t i = 0; i < 4; i++) {
-      f[i] = d + i < head_dim ? kv_element<K>(row, d + i, head_dim) : 0.0f;
+      f[i] = d + i < head_dim ? kv_element<K>(row, d + i) : 0.0f;
     }
     return {bf16_pair(f[0], f[1]), bf16_pair(f[2], f[3])};
   }
-}
-
-template <kv_type K>
-LETHE_BODY float row_scale(const uint8_t* row, uint32_t head_dim) {
-  return K == kv_type::int8 ? load<float>(row + kv_row_bytes(K, head_dim) - 4) : 1.0f;
 }
 
 /// Column i of four rows of four.

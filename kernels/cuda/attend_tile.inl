@@ -3,7 +3,8 @@
 #include "kernels/cuda/kv_rows.inl"
 
 // What decode and prefill share: tiles of 64 keys by absolute position, the CPU's order. Within a
-// tile a score is summed along the head, and a tile's weights as four vectors of 16 lanes and then
+// tile a score is summed along the head (of int8 keys in integers, with queries rounded as keys
+// are, and scaled then), and a tile's weights as four vectors of 16 lanes and then
 // the lanes' tree; what a query has summed is brought to each new greatest score, and each of its
 // sums takes the values key by key.
 
@@ -88,7 +89,76 @@ LETHE_BODY const uint8_t* located(Block& block, const kv_place& place, uint32_t 
   return place.head + (high << 32 | block.get_word(table + 2 * key));
 }
 
-/// A slice of a tile's rows into shared words [key][slice_words]; other keys are zeros.
+/// int8 numbers are multiplied four at once, exactly.
+template <kv_type K>
+constexpr uint32_t numbers_a_word = kv_key_group(K);
+template <kv_type K>
+using score_sum = std::conditional_t<K == kv_type::int8, int32_t, float>;
+
+/// A slice of a tile's keys into shared words [key][slice_words]; other keys are zeros.
+template <kv_type K, class Block>
+LETHE_BODY void fetch_keys(Block& block, uint32_t threads, const kv_place& place, tile_keys keys,
+                           uint32_t table, uint32_t head_dim, uint32_t d0) {
+  constexpr uint32_t each = numbers_a_word<K>, words = slice / each;
+  uint32_t at = block.thread() % words, d = d0 + at * each;
+  for (uint32_t key = block.thread() / words; key < attention_tile; key += threads / words) {
+    uint32_t word = 0;
+    if (keys.has(key) && d < head_dim) {
+      const uint8_t* row = located(block, place, key, table);
+      if constexpr (K == kv_type::int8) {
+        word = load<uint32_t>(row + d);
+      } else {
+        word = bits_of(kv_element<K>(row, d));
+      }
+    }
+    block.put_word(key * slice_words + at, word);
+  }
+}
+
+/// A query of one head, and what its numbers are rounded with.
+struct query_row {
+  const float* q;
+  uint32_t head_dim;
+  float scale;
+
+  /// The greatest of its scaled numbers, by a warp.
+  template <class Block>
+  LETHE_BODY float greatest(Block& block) const {
+    float amax = 0.0f;
+    for (uint32_t d = block.thread() % warp_lanes; d < head_dim; d += warp_lanes) {
+      amax = greater_of(absolute(q[d] * scale), amax);
+    }
+    for (uint32_t m = warp_lanes / 2; m > 0; m /= 2) {
+      amax = greater_of(block.shuffle_xor(amax, m), amax);
+    }
+    return amax;
+  }
+  /// The shared word that number d begins.
+  template <kv_type K>
+  LETHE_BODY uint32_t word(uint32_t d, float amax) const {
+    if constexpr (K != kv_type::int8) return bits_of(q[d] * scale);
+    float inverse = 127.0f / amax;
+    uint32_t four = 0;
+    for (uint32_t i = 0; i < 4 && d + i < head_dim; i++) {
+      four |= uint32_t(uint8_t(round_to_int(q[d + i] * scale * inverse))) << 8 * i;
+    }
+    return four;
+  }
+};
+
+/// sum + the products of a key's and a query's shared word.
+LETHE_BODY float add_products(float sum, uint32_t key, uint32_t query) {
+  return fused(from_bits(query), from_bits(key), sum);
+}
+LETHE_BODY int32_t add_products(int32_t sum, uint32_t key, uint32_t query) {
+  return dot_four(key, query, sum);
+}
+LETHE_BODY float score_of(float sum, float, float) { return sum; }
+LETHE_BODY float score_of(int32_t sum, float key_scale, float amax) {
+  return float(sum) * key_scale * (amax / 127.0f);
+}
+
+/// A slice of a tile's values into shared words [key][slice_words]; other keys are zeros.
 template <kv_type K, class Block>
 LETHE_BODY void fetch_slice(Block& block, uint32_t threads, const kv_place& place, tile_keys keys,
                             uint32_t table, uint32_t head_dim, uint32_t d0) {
@@ -96,7 +166,7 @@ LETHE_BODY void fetch_slice(Block& block, uint32_t threads, const kv_place& plac
   for (uint32_t key = block.thread() / slice; key < attention_tile; key += threads / slice) {
     bool real = keys.has(key) && d0 + d < head_dim;
     float value = 0.0f;
-    if (real) value = kv_element<K>(located(block, place, key, table), d0 + d, head_dim);
+    if (real) value = kv_element<K>(located(block, place, key, table), d0 + d);
     block.put(key * slice_words + d, value);
   }
 }
@@ -129,6 +199,19 @@ struct softmax {
   }
 };
 LETHE_BODY softmax nothing_seen() { return {minus_infinity(), 0.0f}; }
+
+/// What a warp's weights of a tile are multiplied with: the scales of their values.
+template <kv_type K, class Block>
+LETHE_BODY lane_scores value_scales(Block& block, const kv_place& values, tile_keys keys,
+                                    uint32_t table, uint32_t head_dim) {
+  if constexpr (K != kv_type::int8) return {1.0f, 1.0f};
+  uint32_t lane = block.thread() % warp_lanes;
+  lane_scores s{1.0f, 1.0f};
+  if (keys.has(lane)) s.low = row_scale<K>(located(block, values, lane, table), head_dim);
+  if (keys.has(lane + 32))
+    s.high = row_scale<K>(located(block, values, lane + 32, table), head_dim);
+  return s;
+}
 
 LETHE_BODY lane_scores weights_of(lane_scores s, float greatest) {
   return {exp_of_negative(s.low - greatest), exp_of_negative(s.high - greatest)};

@@ -21,8 +21,8 @@ struct token_run {
   uint32_t row, out_row, position, tokens, first_page;
 };
 
-/// One layer's keys and values on a device, in pages as kv_view has them, but keys are rows as
-/// values are: row r of kv head h begins at key_offset (or value_offset) + head_bytes * h +
+/// One layer's keys and values on a device, in pages as kv_view has them, but both are rows, each
+/// with its scale: row r of kv head h begins at key_offset (or value_offset) + head_bytes * h +
 /// r * kv_row_bytes and ends, if int8, in its scale.
 struct device_kv {
   std::byte* pool;

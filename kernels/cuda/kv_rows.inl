@@ -25,13 +25,17 @@ struct kv_place {
   }
 };
 
+/// A number of a row; int8: without the row's scale.
 template <kv_type K>
-LETHE_BODY float kv_element(const uint8_t* row, uint32_t d, uint32_t head_dim) {
+LETHE_BODY float kv_element(const uint8_t* row, uint32_t d) {
   if constexpr (K == kv_type::f32) return load<float>(row + 4 * size_t{d});
   if constexpr (K == kv_type::bf16) return from_bf16(load<uint16_t>(row + 2 * size_t{d}));
-  if constexpr (K == kv_type::int8) {
-    return float(int8_t(row[d])) * load<float>(row + kv_row_bytes(K, head_dim) - 4);
-  }
+  if constexpr (K == kv_type::int8) return float(int8_t(row[d]));
+}
+
+template <kv_type K>
+LETHE_BODY float row_scale(const uint8_t* row, uint32_t head_dim) {
+  return K == kv_type::int8 ? load<float>(row + kv_row_bytes(K, head_dim) - 4) : 1.0f;
 }
 
 }  // namespace lethe::device

@@ -164,13 +164,14 @@ inline std::string say(const step& s, const std::string& what, device_error erro
 }
 
 /// A pool of the reference's as a device has it.
-inline std::vector<std::byte> with_key_rows(const step& s, const laid_out& at,
-                                            std::vector<std::byte> pool) {
+inline std::vector<std::byte> as_rows(const step& s, const laid_out& at,
+                                      std::vector<std::byte> pool) {
   device_kv kv = kv_of(s, at, pool.data(), nullptr);
   for (uint32_t i = 0; i < at.page_count * s.kv_heads; i++) {
     std::byte* page = kv.pool + i / s.kv_heads * kv.page_bytes;
-    make_key_rows(s.type, s.head_dim, s.page_tokens,
-                  page + kv.key_offset + i % s.kv_heads * kv.head_bytes);
+    size_t head = i % s.kv_heads * kv.head_bytes;
+    make_rows(s.type, s.head_dim, s.page_tokens, true, page + kv.key_offset + head);
+    make_rows(s.type, s.head_dim, s.page_tokens, false, page + kv.value_offset + head);
   }
   return pool;
 }
@@ -199,7 +200,7 @@ inline bool store(const target& t, const step& s, const laid_out& at, const numb
                                      uint32_t(at.stored.size()), s.kv_heads, k.data(), v.data()),
                          t.stream);
   store_by_reference(s, at, in, kv_of(s, at, pool.data(), at.pages.data()));
-  return error == 0 && same_bits_of(device_pool.read(), with_key_rows(s, at, pool));
+  return error == 0 && same_bits_of(device_pool.read(), as_rows(s, at, pool));
 }
 
 }  // namespace lethe

@@ -52,7 +52,7 @@ std::string far_page(const target& t) {
   device_kv on_host = kv_of(s, near, pool.data(), near.pages.data());
   store_by_reference(s, near, in, on_host);
   attend_by_reference(s, near, in, on_host, want);
-  pool = with_key_rows(s, near, pool);
+  pool = as_rows(s, near, pool);
   bool same_page = std::equal(page.begin(), page.end(), pool.end() - ptrdiff_t(page.size()));
   bool same = error == 0 && same_page && same_bits_of(out.read(), want);
   return same ? "" : say(s, "a far page differs", error);
@@ -159,7 +159,7 @@ std::string placed_heads(const target& t, kv_type type) {
       }
     if (error != 0 || !same_bits_of(device_q.read(), q)) return say(s, "queries differ", error);
     if (!same_bits_of(device_k.read(), k)) return say(s, "keys were written to", error);
-    if (!same_bits_of(device_pool.read(), with_key_rows(s, at, pool)))
+    if (!same_bits_of(device_pool.read(), as_rows(s, at, pool)))
       return say(s, "stored rows differ", error);
   }
   return "";

@@ -23,7 +23,7 @@ struct attended {
   attended(const target& t, const step& s, const laid_out& at, const numbers& in) {
     std::vector<std::byte> pool(at.page_count * at.page_bytes, std::byte{0xff});
     store_by_reference(s, at, in, kv_of(s, at, pool.data(), at.pages.data()));
-    room<std::byte> device_pool(t, with_key_rows(s, at, pool));
+    room<std::byte> device_pool(t, as_rows(s, at, pool));
     std::vector<uint32_t> left = at.pages;
     free_unseen(s, at, left);
     room<uint32_t> pages(t, left);
@@ -38,12 +38,17 @@ struct attended {
   }
 };
 
+double most_of(const std::vector<float>& numbers) {
+  double most = 0;
+  for (float x : numbers) most = std::max(most, double(std::abs(x)));
+  return most;
+}
+
 /// Where bfloat16 has the queries, keys and values, only weights are rounded, by 2^-8 of them. Else
 /// each factor of a score is off by 2^-8 too, and so a score by up to 2^-7 of its products' sizes,
 /// d; weights by a factor of e^2d; and values by 2^-8. int8's keys and values are what the cache
-/// has.
+/// has; for them the reference rounds queries, each number by up to 1/254 of the greatest.
 double bound_of(const step& s, const numbers& in, bool has_them) {
-  double q = 0, k = 0, v = 0;
   auto longest = [&](const std::vector<float>& rows) {
     double most = 0;
     for (size_t i = 0; i < rows.size(); i += s.head_dim) {
@@ -53,9 +58,9 @@ double bound_of(const step& s, const numbers& in, bool has_them) {
     }
     return most;
   };
-  q = longest(in.q), k = longest(in.k);
-  for (float x : in.v) v = std::max(v, double(std::abs(x)));
+  double q = longest(in.q), k = longest(in.k), v = most_of(in.v);
   double d = has_them ? 0 : q * k / std::sqrt(double(s.head_dim)) * 0x1p-7;
+  if (s.type == kv_type::int8) d += most_of(in.q) / 254 * k;
   return v * (std::expm1(2 * d) + (has_them ? 0x1p-8 : 0x1p-7) + 1e-4);
 }
 

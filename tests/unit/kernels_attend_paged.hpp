@@ -77,17 +77,20 @@ class paged_cache {
   std::vector<uint32_t> pages_;
 };
 
-/// Makes the keys of one head in one page rows, as values are: what a device has.
-inline void make_key_rows(kv_type type, uint32_t head_dim, uint32_t page_tokens, std::byte* keys) {
-  size_t row_bytes = kv_row_bytes(type, head_dim), size = kv_number_bytes(type);
-  size_t scale = type == kv_type::int8 ? 4 : 0, numbers = row_bytes - scale;
-  std::vector<std::byte> columns(keys, keys + page_tokens * row_bytes);
+/// Makes the keys or the values of one head in one page what a device has: rows, each with its
+/// scale.
+inline void make_rows(kv_type type, uint32_t head_dim, uint32_t page_tokens, bool are_keys,
+                      std::byte* half) {
+  size_t row_bytes = kv_row_bytes(type, head_dim), scale = type == kv_type::int8 ? 4 : 0;
+  size_t numbers = row_bytes - scale;
+  size_t group = are_keys ? kv_number_bytes(type) * kv_key_group(type) : numbers;
+  std::vector<std::byte> in_page(half, half + page_tokens * row_bytes);
   for (size_t r = 0; r < page_tokens; r++) {
-    std::byte* row = keys + r * row_bytes;
-    for (size_t at = 0; at < numbers; at += size) {
-      std::memcpy(row + at, columns.data() + at * page_tokens + r * size, size);
+    std::byte* row = half + r * row_bytes;
+    for (size_t at = 0; at < numbers; at += group) {
+      std::memcpy(row + at, in_page.data() + at * page_tokens + r * group, group);
     }
-    std::memcpy(row + numbers, columns.data() + numbers * page_tokens + r * scale, scale);
+    std::memcpy(row + numbers, in_page.data() + numbers * page_tokens + r * scale, scale);
   }
 }
 

@@ -6,6 +6,9 @@
 #include "tests/unit/kernels_attend_paged.hpp"
 
 namespace lethe {
+
+extern const cpu_row vnni_emulated;
+
 namespace {
 
 const cpu_row& reference_row() { return *find_cpu_row("reference"); }
@@ -70,6 +73,7 @@ std::vector<const cpu_row*> rows_here() {
       std::cout << "skipped, this machine lacks it: " << row->name << "\n";
     }
   }
+  if (runs_here(*find_cpu_row("avx512"))) here.push_back(&vnni_emulated);
   return here;
 }
 

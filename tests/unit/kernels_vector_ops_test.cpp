@@ -143,32 +143,36 @@ std::vector<float> stored(const cpu_row& row, const attention_case& c, const att
   return bytes;
 }
 
-/// A stored key or value: its numbers, so many bytes apart, and its scale.
+/// A stored key or value: its groups of numbers, so many bytes apart, and its scale.
 struct stored_row {
   const std::byte* numbers;
-  size_t step;
+  size_t group, step;
   const std::byte* scale;
 };
 
 stored_row key_at(const kv_view& kv, uint32_t token) {
   size_t row = token % kv.page_tokens, size = kv_number_bytes(kv.type);
+  size_t group = kv.type == kv_type::int8 ? 4 : 1;
   const std::byte* keys =
       kv.pool + kv.pages[token / kv.page_tokens] * kv.page_bytes + kv.key_offset;
   size_t numbers = kv_row_bytes(kv.type, kv.head_dim) - 4;
-  return {keys + row * size, kv.page_tokens * size, keys + kv.page_tokens * numbers + row * 4};
+  return {keys + row * group * size, group, kv.page_tokens * group * size,
+          keys + kv.page_tokens * numbers + row * 4};
 }
 
 stored_row value_at(const kv_view& kv, uint32_t token) {
-  size_t bytes = kv_row_bytes(kv.type, kv.head_dim);
-  const std::byte* row = kv.pool + kv.pages[token / kv.page_tokens] * kv.page_bytes +
-                         kv.value_offset + token % kv.page_tokens * bytes;
-  return {row, kv_number_bytes(kv.type), row + bytes - 4};
+  size_t row = token % kv.page_tokens, scale = kv.type == kv_type::int8 ? 4 : 0;
+  size_t bytes = kv_row_bytes(kv.type, kv.head_dim) - scale;
+  const std::byte* values =
+      kv.pool + kv.pages[token / kv.page_tokens] * kv.page_bytes + kv.value_offset;
+  return {values + row * bytes, 1, kv_number_bytes(kv.type),
+          values + kv.page_tokens * bytes + row * 4};
 }
 
 /// Element d of a stored row, read by the format's definition.
 float element_of(const kv_view& kv, const stored_row& row, uint32_t d) {
   float f = 0;
-  const std::byte* at = row.numbers + d * row.step;
+  const std::byte* at = row.numbers + d / row.group * row.step + d % row.group;
   if (kv.type == kv_type::f32) std::memcpy(&f, at, 4);
   if (kv.type == kv_type::bf16) std::memcpy(reinterpret_cast<std::byte*>(&f) + 2, at, 2);
   if (kv.type == kv_type::int8) {

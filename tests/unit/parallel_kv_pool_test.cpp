@@ -31,7 +31,7 @@ struct filled_pool {
     kv_view v = view(i, page);
     const std::byte* from = v.pool + page * v.page_bytes + (keys ? v.key_offset : v.value_offset);
     std::vector<std::byte> all(from, from + page_tokens * kv_row_bytes(type, head_dim));
-    if (keys) make_key_rows(type, head_dim, page_tokens, all.data());
+    make_rows(type, head_dim, page_tokens, keys, all.data());
     return all;
   }
 };
