@@ -31,6 +31,7 @@ struct flags {
   uint32_t vocab = 128'256, threads = 2;
   double seconds = 0.3;
   float peak = 9;
+  std::string only;
 };
 
 struct feature_set {
@@ -219,6 +220,7 @@ void run(const flags& f) {
   std::vector<drawer> by;
   for (uint32_t i = 0; i < f.threads; ++i) by.emplace_back(d);
   for (const auto& set : feature_sets(bias)) {
+    if (!f.only.empty() && f.only != set.name) continue;
     compare(by[0], set);
     double us = us_per_row(by[0], set, f.seconds);
     for (uint32_t rows : {1, 8, 16}) {
@@ -247,6 +249,9 @@ int main(int argc, char** argv) try {
   app.add_option("--seconds", f.seconds, "of each measurement, at least")->capture_default_str();
   app.add_option("--peak", f.peak, "by how much the likeliest logits stand out; 5: a flat row")
       ->capture_default_str();
+  std::vector<std::string> names;
+  for (const auto& set : lethe::feature_sets({})) names.push_back(set.name);
+  app.add_option("--only", f.only, "these features alone")->check(CLI::IsMember(names));
   CLI11_PARSE(app, argc, argv);
   lethe::run(f);
   return 0;

@@ -43,7 +43,8 @@ struct draw_cut {
   constexpr bool goes_on() const {
     return from_low.count - from_high.count > draw_few && high - low > draw_near;
   }
-  constexpr float middle() const { return low + (high - low) / 2; }
+  constexpr float middle() const { return middle_of(low, high); }
+  static constexpr float middle_of(float low, float high) { return low + (high - low) / 2; }
   constexpr void take(float key, const draw_mass& from_key, const draw_goal& goal) {
     bool reached = goal.reached_by(from_key);
     (reached ? low : high) = key;

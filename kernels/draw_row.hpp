@@ -19,6 +19,11 @@ struct draw_mass {
   size_t count;
 };
 
+/// So many keys are looked at in one pass.
+inline constexpr size_t draw_at_once = 3;
+using draw_keys = float[draw_at_once];
+using draw_masses = draw_mass[draw_at_once];
+
 /// One instruction set's functions; all give the same bits (see cpu_row).
 struct draw_row {
   /// The largest of each block's logits; NaN counts as -inf.
@@ -33,8 +38,9 @@ struct draw_row {
   double (*weighted)(const float* x, const float* w, size_t blocks);
   /// keys = -|x - to|
   void (*nearness)(const float* x, float to, size_t blocks, float* keys);
-  /// Of those whose key is `least` or more.
-  draw_mass (*mass_from)(const float* keys, const float* w, size_t blocks, float least);
+  /// found[i]: of those whose key is least[i] or more.
+  void (*mass_from)(const float* keys, const float* w, size_t blocks, const draw_keys& least,
+                    draw_masses& found);
   /// Where the key is in [least, below), in order; how many there are.
   size_t (*find)(const float* keys, size_t blocks, float least, float below, uint32_t* at);
   /// w = 0 where the key is less; sums anew.

@@ -49,25 +49,29 @@ inline void allow(const float* from, const uint64_t* bits, size_t n, float* to) 
   });
 }
 
-/// (logit - most) * warmth, not below draw_x_least; equal infinities are equal.
+/// (logit - most) * warmth, not below draw_x_least; equals are equal, infinities, too. Where most
+/// and warmth are finite only a NaN makes a NaN, and that is not more than the bound.
+template <bool finite>
 inline lanes weigh_one(lanes logit, lanes most, lanes warmth) {
+  if (finite) return max(mul(sub(logit, most), warmth), set1(draw_x_least));
   logit = select(unordered(logit), set1(-__builtin_inff()), logit);
   lanes apart = mul(sub(logit, most), warmth);
   return select(less(logit, most), max(apart, set1(draw_x_least)), zero());
 }
 
-inline void weigh(const float* logits, size_t n, float largest, float temperature, float* x,
-                  float* w, float* sums) {
-  lanes most = set1(largest), warmth = set1(1 / temperature);
+template <bool finite>
+inline void weigh_from(const float* logits, size_t n, float largest, float factor, float* x,
+                       float* w, float* sums) {
+  lanes most = set1(largest), warmth = set1(factor);
   for (size_t b = 0; b < n; b += draw_block) {
     sums[b / draw_block] = sum_of_block(b, [&](size_t i) {
       size_t left = i < n ? n - i : 0;
       lanes here;
       if (left >= 16)
-        here = weigh_one(load(logits + i), most, warmth);
+        here = weigh_one<finite>(load(logits + i), most, warmth);
       else
         here = select(first_lanes_of(left),
-                      weigh_one(load_partial(logits + i, uint32_t(left)), most, warmth),
+                      weigh_one<finite>(load_partial(logits + i, uint32_t(left)), most, warmth),
                       set1(draw_x_least));
       lanes weight = exp_of_negative(here);
       store(x + i, here);
@@ -75,6 +79,13 @@ inline void weigh(const float* logits, size_t n, float largest, float temperatur
       return weight;
     });
   }
+}
+
+inline void weigh(const float* logits, size_t n, float largest, float temperature, float* x,
+                  float* w, float* sums) {
+  float warmth = 1 / temperature;
+  bool finite = largest - largest == 0 && warmth - warmth == 0;
+  (finite ? weigh_from<true> : weigh_from<false>)(logits, n, largest, warmth, x, w, sums);
 }
 
 inline double weighted(const float* x, const float* w, size_t blocks) {
@@ -89,18 +100,26 @@ inline void nearness(const float* x, float to, size_t blocks, float* keys) {
     store(keys + i, sub(zero(), absolute(sub(load(x + i), set1(to)))));
 }
 
-inline draw_mass mass_from(const float* keys, const float* w, size_t blocks, float least) {
-  draw_mass found{0, 0};
-  lanes count = zero(), bar = set1(least);
-  for (size_t b = 0; b < blocks * draw_block; b += draw_block) {
-    found.weight += double(sum_of_block(b, [&](size_t i) {
-      lane_mask lighter = less(load(keys + i), bar);
-      count = add(count, select(lighter, zero(), set1(1)));
-      return select(lighter, zero(), load(w + i));
-    }));
+inline void mass_from(const float* keys, const float* w, size_t blocks, const draw_keys& least,
+                      draw_masses& found) {
+  lanes bar[draw_at_once];
+  for (size_t k = 0; k < draw_at_once; k++) {
+    bar[k] = set1(least[k]), found[k] = {0, blocks * draw_block};
   }
-  found.count = size_t(sum_of(count));
-  return found;
+  for (size_t b = 0; b < blocks * draw_block; b += draw_block) {
+    lanes sum[draw_at_once];
+    for (size_t k = 0; k < draw_at_once; k++) sum[k] = zero();
+    for (size_t i = b; i < b + draw_block; i += 16) {
+      lanes key = load(keys + i), weight = load(w + i);
+#pragma GCC unroll 4
+      for (size_t k = 0; k < draw_at_once; k++) {
+        lane_mask lighter = less(key, bar[k]);
+        found[k].count -= size_t(__builtin_popcount(bits_of(lighter)));
+        sum[k] = add(sum[k], select(lighter, zero(), weight));
+      }
+    }
+    for (size_t k = 0; k < draw_at_once; k++) found[k].weight += double(sum_of(sum[k]));
+  }
 }
 
 inline size_t find(const float* keys, size_t blocks, float least, float below, uint32_t* at) {

@@ -161,8 +161,16 @@ class drawing {
   /// lowest ids.
   void cut(std::span<const float> keys, draw_goal goal) {
     draw_cut c{.from_low = {total_, blocks_ * draw_block}};
-    while (c.goes_on())
-      c.take(c.middle(), row_.mass_from(keys.data(), w_.data(), blocks_, c.middle()), goal);
+    while (c.goes_on()) {
+      // The middle, and what the next middle may be, so that one pass serves two steps.
+      float middle = c.middle();
+      draw_keys at = {middle, c.middle_of(c.low, middle), c.middle_of(middle, c.high)};
+      draw_masses from;
+      row_.mass_from(keys.data(), w_.data(), blocks_, at, from);
+      c.take(middle, from[0], goal);
+      size_t next = c.low == middle ? 2 : 1;
+      if (c.goes_on()) c.take(at[next], from[next], goal);
+    }
     auto places = room_.places_.first(c.from_low.count - c.from_high.count);
     places = places.first(row_.find(keys.data(), blocks_, c.low, c.high, places.data()));
     settle(keys, places, c.from_high, goal);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu_row.hpp"
 #include "runtime/base/check.hpp"
@@ -56,16 +57,25 @@ float logprobs::of(uint32_t id) const {
 
 uint32_t logprobs::top(std::span<token_logprob> out) const {
   if (out.empty()) return 0;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
   uint32_t found = 0;
+  auto take = [&](size_t id) {
+    float logit = without_nan(logits_[id]);
+    bool full = found == out.size();
+    if (full && !(logit > out.back().logprob)) return;
+    uint32_t at = full ? found - 1 : found++;
+    for (; at > 0 && logit > out[at - 1].logprob; --at) out[at] = out[at - 1];
+    out[at] = {.id = uint32_t(id), .logprob = logit};
+  };
   for_blocks([&](size_t first, std::span<const float> block) {
-    if (found == out.size() && !(largest_of(block) > out.back().logprob)) return;
-    for (size_t i = 0; i < block.size(); ++i) {
-      float logit = without_nan(block[i]);
-      bool full = found == out.size();
-      if (full && !(logit > out.back().logprob)) continue;
-      uint32_t at = full ? found - 1 : found++;
-      for (; at > 0 && logit > out[at - 1].logprob; --at) out[at] = out[at - 1];
-      out[at] = {.id = uint32_t(first + i), .logprob = logit};
+    bool full = found == out.size();
+    if (full && !(largest_of(block) > out.back().logprob)) return;
+    if (full && block.size() == draw_block && largest_ < infinity) {
+      std::array<uint32_t, draw_block> places;
+      size_t likely = row_.find(block.data(), 1, out.back().logprob, infinity, places.data());
+      for (size_t i = 0; i < likely; ++i) take(first + places[i]);
+    } else {
+      for (size_t i = 0; i < block.size(); ++i) take(first + i);
     }
   });
   for (token_logprob& best : out.first(found)) best.logprob = of_logit(best.logprob);

@@ -24,16 +24,15 @@ std::span<const float> adjusted(std::span<const float> logits, const sampling& h
                                 const token_counts& counts, const uint64_t* allowed,
                                 const draw_row& row, sampler_scratch& scratch) {
   bool penalized = needs_counts(how) && counts.distinct() > 0;
-  bool plain = !penalized && how.bias.empty();
-  if (plain && !allowed) return logits;
+  if (!penalized && how.bias.empty() && !allowed) return logits;
   std::span<float> changed = scratch.changed();
-  if (!plain) {
+  // What is not allowed stays at -inf, or becomes NaN, which counts as that.
+  if (allowed)
+    row.allow(logits.data(), allowed, logits.size(), changed.data());
+  else
     std::copy(logits.begin(), logits.end(), changed.begin());
-    if (penalized) penalize(changed, how, counts);
-    for (const logit_bias& b : how.bias) changed[b.id] += b.bias;
-    logits = changed;
-  }
-  if (allowed) row.allow(logits.data(), allowed, logits.size(), changed.data());
+  if (penalized) penalize(changed, how, counts);
+  for (const logit_bias& b : how.bias) changed[b.id] += b.bias;
   return changed;
 }
 

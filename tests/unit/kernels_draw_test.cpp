@@ -19,12 +19,14 @@ struct drawn_arrays {
   std::vector<float> x, w, keys, sums, allowed, maxima;
   std::vector<uint32_t> places;
   double weighted = 0;
-  draw_mass mass{};
+  draw_masses masses{};
   bool operator==(const drawn_arrays& o) const {
     return same_bits(x, o.x) && same_bits(w, o.w) && same_bits(keys, o.keys) &&
            same_bits(sums, o.sums) && same_bits(allowed, o.allowed) &&
            same_bits(maxima, o.maxima) && places == o.places && weighted == o.weighted &&
-           mass.weight == o.mass.weight && mass.count == o.mass.count;
+           std::ranges::equal(masses, o.masses, [](const draw_mass& a, const draw_mass& b) {
+             return a.weight == b.weight && a.count == b.count;
+           });
   }
 };
 
@@ -50,7 +52,7 @@ drawn_arrays everything(const draw_row& row, const std::vector<float>& logits) {
   size_t blocks = a.sums.size();
   a.weighted = row.weighted(a.x.data(), a.w.data(), blocks);
   row.nearness(a.x.data(), -3, blocks, a.keys.data());
-  a.mass = row.mass_from(a.keys.data(), a.w.data(), blocks, -2);
+  row.mass_from(a.keys.data(), a.w.data(), blocks, {-2, -1, -3}, a.masses);
   a.places.resize(a.x.size());
   a.places.resize(row.find(a.keys.data(), blocks, -4, -1, a.places.data()));
   row.drop(a.keys.data(), blocks, -2, a.w.data(), a.sums.data());
@@ -138,6 +140,16 @@ TEST(DrawRow, EqualInfinitiesAreEqualAndWhatFillsABlockWeighsNothing) {
   }
 }
 
+/// 1 / 1e-40 is infinite, and infinity times nothing is no number.
+TEST(DrawRow, EqualsAreEqualAtATemperatureWhoseInverseIsInfinite) {
+  for (const cpu_row* row : cpu_rows()) {
+    if (!runs_here(*row)) continue;
+    auto a = weighed(row->draw, {5, 4, nan, 5, -infinity}, 1e-40f);
+    EXPECT_EQ(std::vector(a.w.begin(), a.w.begin() + 5), (std::vector<float>{1, 0, 0, 1, 0}));
+    EXPECT_EQ(a.sums[0], 2);
+  }
+}
+
 TEST(DrawRow, FindsCountsAndDropsByTheBoundsAsGiven) {
   auto logits = some_logits(1000);
   for (const cpu_row* row : cpu_rows()) {
@@ -146,23 +158,27 @@ TEST(DrawRow, FindsCountsAndDropsByTheBoundsAsGiven) {
     float low = a.x[100], high = a.x[200];
     if (low > high) std::swap(low, high);
     std::vector<uint32_t> expected;
-    double above = 0;
-    size_t many = 0;
+    draw_keys bars = {low, high, draw_x_least};
+    draw_masses above{};
     for (uint32_t i = 0; i < a.x.size(); ++i) {
       if (a.x[i] >= low && a.x[i] < high) expected.push_back(i);
-      if (a.x[i] >= low) above += double(a.w[i]), ++many;
+      for (size_t k = 0; k < draw_at_once; ++k)
+        if (a.x[i] >= bars[k]) above[k].weight += double(a.w[i]), ++above[k].count;
     }
     std::vector<uint32_t> found(a.x.size());
     found.resize(row->draw.find(a.x.data(), a.sums.size(), low, high, found.data()));
     EXPECT_EQ(found, expected);
-    auto mass = row->draw.mass_from(a.x.data(), a.w.data(), a.sums.size(), low);
-    EXPECT_EQ(mass.count, many);
-    EXPECT_NEAR(mass.weight / above, 1, 1e-6);
+    draw_masses masses;
+    row->draw.mass_from(a.x.data(), a.w.data(), a.sums.size(), bars, masses);
+    for (size_t k = 0; k < draw_at_once; ++k) {
+      EXPECT_EQ(masses[k].count, above[k].count);
+      EXPECT_NEAR(masses[k].weight / above[k].weight, 1, 1e-6);
+    }
     row->draw.drop(a.x.data(), a.sums.size(), low, a.w.data(), a.sums.data());
     double left = 0;
     for (size_t i = 0; i < a.x.size(); ++i) EXPECT_EQ(a.w[i] > 0, a.x[i] >= low && a.x[i] > -87.3f);
     for (float s : a.sums) left += double(s);
-    EXPECT_EQ(left, mass.weight) << "sums of the same numbers in the same order";
+    EXPECT_EQ(left, masses[0].weight) << "sums of the same numbers in the same order";
   }
 }
 
