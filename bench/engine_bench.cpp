@@ -285,7 +285,7 @@ int main(int argc, char** argv) {
   app.add_option("--pipeline", c.ranks.pipeline);
   app.add_option("--chunk", c.chunk_tokens);
   app.add_option("--kv", c.kv, "type of keys and values: f32, bf16, int8")
-      ->transform(CLI::CheckedTransformer(kinds));
+      ->transform(CLI::CheckedTransformer(kinds).description("TYPE"));
   app.add_option("--isa", isa);
   app.add_option("--compare", theirs, "only: judge another program's greedy ids for this prompt")
       ->delimiter(',');

@@ -101,13 +101,15 @@ void take_turn(side& s, uint32_t vocab, uint32_t prompt, uint32_t tokens) {
 }
 
 void print_ranks(const side& ranks, const side& threads, uint32_t prompt) {
-  auto rd = spread_of(ranks.decode_ms).median, td = spread_of(threads.decode_ms).median;
-  auto rp = spread_of(ranks.prefill_ms).median, tp = spread_of(threads.prefill_ms).median;
+  auto rd = spread_of(ranks.decode_ms), td = spread_of(threads.decode_ms);
+  auto rp = spread_of(ranks.prefill_ms), tp = spread_of(threads.prefill_ms);
   fmt::print(
       "{{\"what\":\"ranks\",\"prompt\":{},\"decode_ms_ranks\":{:.3f},\"decode_ms_threads\":{:.3f},"
-      "\"decode_ratio\":{:.3f},\"prefill_ms_ranks\":{:.2f},\"prefill_ms_threads\":{:.2f},"
-      "\"prefill_ratio\":{:.3f}}}\n",
-      prompt, rd, td, td / rd, rp, tp, tp / rp);
+      "\"decode_ms_threads_p90\":{:.3f},\"decode_ratio\":{:.3f},\"prefill_ms_ranks\":{:.2f},"
+      "\"prefill_ms_threads\":{:.2f},\"prefill_ms_threads_p90\":{:.2f},\"prefill_ratio\":{:.3f}}}"
+      "\n",
+      prompt, rd.median, td.median, td.p90, td.median / rd.median, rp.median, tp.median, tp.p90,
+      tp.median / rp.median);
 }
 
 int measure(const std::string& path, uint32_t count, uint32_t rounds, uint32_t prompt) {
@@ -121,7 +123,8 @@ int measure(const std::string& path, uint32_t count, uint32_t rounds, uint32_t p
   rounds = std::max(rounds, 2u);
   // One engine at a time: the other's threads would spin beside it.
   for (uint32_t r = 0; r < rounds; ++r)
-    for (side* s : {&ranks, &threads}) {
+    for (bool turn : {r % 2 == 0, r % 2 == 1}) {
+      side* s = turn ? &ranks : &threads;
       engine_config c{.threads = s == &ranks ? 1 : count, .context = prompt + tokens + 16};
       if (s == &ranks) c.ranks.tensor = count;
       if (!start(*s, w, c)) return 1;
@@ -141,7 +144,7 @@ int measure(const std::string& path, uint32_t count, uint32_t rounds, uint32_t p
 int main(int argc, char** argv) {
   CLI::App app{"Measures a barrier, and ranks against threads", "ranks_bench"};
   std::string path;
-  uint32_t count = 2, rounds = 4, prompt = 256;
+  uint32_t count = 2, rounds = 8, prompt = 256;
   app.add_option("MODEL", path, "folder or GGUF file; without one only barriers");
   app.add_option("--count", count, "ranks, and threads of the single rank")
       ->check(CLI::Range(2u, 8u));

@@ -58,7 +58,8 @@ export function prefillFigures(lines) {
     const least = secondsOfProducts(line, limits);
     const pairs = line.attention_ops / (limits.fma_gflop_per_s.best * 1e9);
     const peer = peerOf(lines, line, ["tokens"]), float = floats.includes(line.type);
-    return figure({label: `${line.model} ${line.type}, ${line.tokens}`,
+    const over = line.kv ? `, ${line.kv} keys` : "";
+    return figure({label: `${line.model} ${line.type}, ${line.tokens}${over}`,
                    ours: line.tokens_per_second, peer: peer?.tokens_per_second,
                    limit: line.tokens / least, share: least / line.seconds,
                    peerShare: peer && peer.tokens_per_second / (line.tokens / least),
@@ -124,8 +125,10 @@ export function smallFigures(lines) {
 export function otherFigures(lines) {
   const every = (what) => lines.filter((l) => l.what === what);
   return {
-    ranks: every("ranks").map((l) =>
-      ({...l, reached: Math.min(l.decode_ratio, l.prefill_ratio) >= 1})),
+    ranks: every("ranks").map((l) => {
+      const decode = noSlower(l, "decode"), prefill = noSlower(l, "prefill");
+      return {...l, decode, prefill, reached: decode && prefill};
+    }),
     barriers: every("barrier"), sums: every("all_reduce"), links: linked(every("decode_step")),
     steps: every("step").map((l) =>
       ({...l, reached: l.streams === 1 ? l.rest_us <= 30 : undefined})),
@@ -136,6 +139,10 @@ export function otherFigures(lines) {
     tokenizing: tokenizers(every("tokenizing")), sampling: samplings(lines),
   };
 }
+
+/** Within a hundredth, and within nine tenths of the threads' own turns, nothing is a difference. */
+const noSlower = (l, what) => l[`${what}_ratio`] >= 1 ||
+  (l[`${what}_ratio`] >= 0.99 && l[`${what}_ms_ranks`] <= l[`${what}_ms_threads_p90`]);
 
 /** Beside the same two ranks as threads of one process. */
 const linked = (lines) => lines.map((l) => {

@@ -69,9 +69,12 @@ export class Measuring {
     writeFileSync(results, JSON.stringify(contextLine(root, threads, quick)) + "\n");
   }
 
-  #note(line) {
+  #stamped(line) {
     const at = new Date().toISOString().slice(11, 19), load = Math.round(loadavg()[0] * 100) / 100;
-    appendFileSync(this.results, JSON.stringify({...line, at, load}) + "\n");
+    return {...line, at, load};
+  }
+  #note(lines) {
+    appendFileSync(this.results, lines.map((line) => JSON.stringify(line) + "\n").join(""));
   }
   #tell(text) {
     const seconds = Math.round((Date.now() - this.#begun) / 1000);
@@ -80,7 +83,7 @@ export class Measuring {
 
   async #probe() {
     const probe = join(this.root, "build/release/bench/probe");
-    for (const line of await run([probe, String(this.threads)], this.root)) this.#note(line);
+    return (await run([probe, String(this.threads)], this.root)).map((l) => this.#stamped(l));
   }
 
   async #model(model, type, file) {
@@ -93,31 +96,34 @@ export class Measuring {
 
   async #unit(unit) {
     const lines = [];
-    for (const {argv, tags} of unit.commands) {
+    for (const [i, {argv, tags}] of unit.commands.entries()) {
       const command = typeof argv === "function" ? argv(lines) : argv;
       for (const line of await run(command, this.root)) {
         const whole = {group: unit.group, ...unit.tags, ...tags, ...line};
         if (whole.what === "compare" && !(whole.worst_gap <= gapMost))
           throw new Error(`${unit.name}: llama.cpp's tokens are up to ${whole.worst_gap} nats ` +
                           "less likely to us: that is no rounding, one of both is wrong");
-        lines.push(whole);
+        lines.push(this.#stamped(whole));
       }
+      // The machine may be another before the peer has ended.
+      const last = i + 1 === unit.commands.length;
+      if (!last && tags.who === "lethe") lines.push(...await this.#probe());
     }
-    for (const line of lines) this.#note(line);
+    return lines;
   }
 
   async run(units) {
     for (const unit of units) for (const need of unit.needs) await this.#model(...need);
-    await this.#probe();
+    this.#note(await this.#probe());
     for (const [i, unit] of units.entries()) {
       this.#tell(`${i + 1} of ${units.length}  ${unit.name}`);
       try {
-        await this.#unit(unit);
+        this.#note(await this.#unit(unit));
       } catch (e) {
         if (!unit.may_fail) throw e;
         this.#tell(`${unit.name} is left out: ${e.message}`);
       }
-      await this.#probe();
+      this.#note(await this.#probe());
     }
     this.#tell(`all lines are in ${this.results}`);
   }

@@ -1,5 +1,5 @@
-// What a report measures, in order. A unit is measured between two probes; its commands' lines get
-// its group, and the tags. A command may need what the unit's lines said so far.
+// What a report measures, in order. A unit is measured between two probes, with one more behind each
+// command of ours; its commands' lines get its group, and the tags. A command may need what the unit's lines said so far.
 import {existsSync} from "node:fs";
 import {join} from "node:path";
 
@@ -7,6 +7,7 @@ import {join} from "node:path";
 const shapes = {decode: [["1b", "q8_0"], ["1b", "bf16"], ["1b", "q4_0"], ["1b", "q4_k_m"],
                          ["110m", "f32"]],
                 prefill: [["1b", "q8_0"], ["1b", "q4_0"], ["1b", "bf16"], ["110m", "f32"]],
+                int8Keys: ["q8_0", "q4_0"],  // long prompts of these with int8 keys and values, too
                 streams: [["1b", "q8_0"], ["1b", "q4_0"]],
                 small: [["110m", "q8_0"], ["110m", "q4_0"]]};
 
@@ -35,6 +36,10 @@ export function plan({root, threads, quick}) {
     ({group, name: `${group}: ${model} ${type}`, needs: [[model, type, file(model, type)]],
       commands: commands(file(model, type)), tags: {model, type}});
 
+  const overInt8 = (path) => {
+    const {argv, tags} = ours(path, "--kv", "int8", "--prompt", count(4096, 128));
+    return {argv, tags: {...tags, kv: "int8"}};
+  };
   // 4,096 tokens of a large model take the peer minutes.
   const peerPrompts = (model) => (model === "110m" ? count("512,4096", 64) : count(512, 64));
   const decode = shapes.decode.map((m) => unit("decode", m, (path) => [
@@ -42,10 +47,12 @@ export function plan({root, threads, quick}) {
     peer(path, "--streams", "1", "--tokens", count(32, 16)), judge(path)]));
   const prefill = shapes.prefill.map((m) => unit("prefill", m, (path) => [
     ours(path, "--prompt", count("512,4096", "64,128")),
+    ...shapes.int8Keys.includes(m[1]) ? [overInt8(path)] : [],
     peer(path, "--prompt", peerPrompts(m[0]))]));
+  const together = (path, streams) => ours(path, "--streams", streams, "--tokens", count(24, 4),
+                                           "--context", count(256, 32));
   const streams = shapes.streams.map((m) => unit("streams", m, (path) => [
-    ours(path, "--streams", count("32,16,8,4,2,1", "4,2,1"), "--tokens", count(24, 4),
-         "--context", count(256, 32)),
+    together(path, count("32,16", "4")), together(path, count("8,4,2,1", "2,1")),
     peer(path, "--streams", count("32,8,1", "4,1"), "--tokens", count(12, 4), "--context",
          count(256, 32))]));
   const turn = (path) => [ours(path, "--streams", "1", "--tokens", count(200, 8)),

@@ -95,6 +95,26 @@ test('ranks stand beside a copy or sockets, and processes beside threads', () =>
   assert.match(part, /\| ember \| 2 \| processes, sealed links \| 300 \|.*\| 1\.20 \|/);
 });
 
+test('ranks are slower beyond a hundredth, or beyond what threads themselves vary by', () => {
+  const slower = (ratio, ranks, p90) => {
+    const at = { decode_ratio: ratio, decode_ms_ranks: ranks, decode_ms_threads_p90: p90 };
+    const changed = lines.map((l) => (l.what === 'ranks' ? { ...l, ...at } : l));
+    return !otherFigures(changed).ranks[0].decode;
+  };
+  assert.equal(slower(1, 100, 99), false);
+  assert.equal(slower(0.99, 101, 101), false);
+  assert.equal(slower(0.99, 101, 100.9), true);
+  assert.equal(slower(0.989, 101, 105), true);
+});
+
+test('a prompt over int8 keys is a figure of its own', () => {
+  const prompt = lines.find((l) => l.what === 'prefill' && l.who === 'lethe');
+  const at = lines.indexOf(prompt), both = [...lines.slice(0, at), { ...prompt, kv: 'int8' }, ...lines.slice(at)];
+  const labels = prefillFigures(both).map((f) => f.label);
+  assert.ok(labels.includes(`${prompt.model} ${prompt.type}, ${prompt.tokens}`));
+  assert.ok(labels.includes(`${prompt.model} ${prompt.type}, ${prompt.tokens}, int8 keys`));
+});
+
 test('what has no limit is judged by its aim', () => {
   const f = otherFigures(lines);
   assert.equal(f.ranks[0].reached, false);
