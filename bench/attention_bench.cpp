@@ -130,13 +130,12 @@ std::vector<double> numbers_of(kv_type type, const stored& at) {
 /// A query with its scale; for int8 keys as 127ths of its greatest number, as they are.
 std::vector<double> query_for(kv_type type, const float* q) {
   std::vector<double> numbers(head_dim);
+  for (uint32_t i = 0; i < head_dim; ++i) numbers[i] = q[i] / std::sqrt(double(head_dim));
+  if (type != kv_type::int8) return numbers;
   float scale = 1 / std::sqrt(float(head_dim)), most = 0;
   for (uint32_t i = 0; i < head_dim; ++i) most = std::max(most, std::abs(q[i] * scale));
-  for (uint32_t i = 0; i < head_dim; ++i) {
-    bool rounded = type == kv_type::int8;
-    numbers[i] = rounded ? double(std::nearbyint(q[i] * scale * (127 / most))) * (most / 127)
-                         : double(q[i]) / std::sqrt(double(head_dim));
-  }
+  for (uint32_t i = 0; i < head_dim; ++i)
+    numbers[i] = double(std::nearbyint(q[i] * scale * (127 / most))) * (most / 127);
   return numbers;
 }
 

@@ -1,5 +1,6 @@
-// What a report measures, in order. A unit is measured between two probes, with one more behind each
-// command of ours; its commands' lines get its group, and the tags. A command may need what the unit's lines said so far.
+// What a report measures, in order. A unit is measured between two probes, with one more behind
+// each command of ours; its commands' lines get its group, and the tags. A command may need what the
+// unit's lines said so far.
 import {existsSync} from "node:fs";
 import {join} from "node:path";
 

@@ -9,13 +9,13 @@ struct attention_layout {
   size_t padded_dim;  // floats in a row of values, of a query, of a sum
   size_t keys;        // [head_dim][attention_tile]; int8: bytes, in groups of four
   size_t values;      // [attention_tile][padded_dim]
-  size_t queries;     // [query][padded_dim], scaled; int8: bytes, whose scale and correction are
-  size_t query_scales, query_corrections;  // [query]
-  size_t key_scales, value_scales;         // [attention_tile], of an int8 tile
-  size_t scores;                           // [query][attention_tile]
-  size_t sums;                             // [query][padded_dim]: weighted values so far
-  size_t maxima;                           // [query]: greatest score so far
-  size_t totals;                           // [query]: weights so far
+  size_t queries;     // [query][padded_dim], scaled; for int8 keys rounded to bytes
+  size_t scores;      // [query][attention_tile]
+  size_t sums;        // [query][padded_dim]: weighted values so far
+  size_t maxima;      // [query]: greatest score so far
+  size_t totals;      // [query]: weights so far
+  // For int8 keys and values, [query] and [attention_tile].
+  size_t query_scales, query_corrections, key_scales, value_scales;
   size_t floats;
 };
 

@@ -11,9 +11,9 @@ namespace lethe::device {
 template <kv_type K>
 struct decode_scores {
   static constexpr uint32_t threads = 128, side_by_side = 4, queries = 8;
-  static constexpr uint32_t each = queries * attention_tile / threads;   // queries of a thread
-  static constexpr uint32_t greatest_at = keys_words + queries * slice;  // of a query's numbers
-  static constexpr uint32_t table_at = greatest_at + queries;
+  static constexpr uint32_t each = queries * attention_tile / threads;  // queries of a thread
+  using words = query_words<K, threads, queries, keys_words>;
+  static constexpr uint32_t table_at = words::end;
   device_attention a;
 
   launch_shape shape() const {
@@ -36,12 +36,17 @@ struct decode_scores {
     for (uint32_t h = heads.begin; h < heads.end; h += queries) {
       score_sum<K> sums[each] = {};
       const float* q = a.q + run.row * a.q_stride;
-      if constexpr (K == kv_type::int8) find_greatest(block, q, h, heads.end);
+      auto query = [&](uint32_t i) {
+        if (h + i >= heads.end) return query_row{};
+        return query_row{q + size_t{h + i} * a.kv.head_dim, a.kv.head_dim, a.scale};
+      };
+      words::find_greatest(block, query);
       for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
         fetch_keys<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
-        fetch_queries(block, q, h, heads.end, d0);
+        words::fetch(block, d0, query);
         block.barrier();
-        add(block, d0, sums);
+        words::add(block, block.thread() % attention_tile, first_query(block), a.kv.head_dim - d0,
+                   sums);
         block.barrier();
       }
       store(block, {run_index, h, heads.end}, place, keys, sums);
@@ -49,45 +54,9 @@ struct decode_scores {
   }
 
  private:
-  LETHE_BODY query_row query(const float* q, uint32_t head) const {
-    return {q + size_t{head} * a.kv.head_dim, a.kv.head_dim, a.scale};
-  }
-  /// Two queries a warp, once the ones before are stored.
   template <class Block>
-  LETHE_BODY void find_greatest(Block& block, const float* q, uint32_t h, uint32_t end) const {
-    constexpr uint32_t own = queries * warp_lanes / threads;
-    uint32_t warp = block.thread() / warp_lanes;
-    block.barrier();
-    for (uint32_t i = warp * own; i < (warp + 1) * own; i++) {
-      float amax = h + i < end ? query(q, h + i).greatest(block) : 0.0f;
-      if (block.thread() % warp_lanes == 0) block.put(greatest_at + i, amax);
-    }
-    block.barrier();
-  }
-  /// Scaled, into shared words [query][slice] behind the keys.
-  template <class Block>
-  LETHE_BODY void fetch_queries(Block& block, const float* q, uint32_t h, uint32_t end,
-                                uint32_t d0) const {
-    constexpr uint32_t each_word = numbers_a_word<K>, words = slice / each_word;
-    for (uint32_t i = block.thread(); i < queries * words; i += threads) {
-      uint32_t of = i / words, at = i % words, d = d0 + at * each_word;
-      bool real = h + of < end && d < a.kv.head_dim;
-      float amax = K == kv_type::int8 ? block.get(greatest_at + of) : 0.0f;
-      uint32_t word = real ? query(q, h + of).template word<K>(d, amax) : 0;
-      block.put_word(keys_words + of * slice + at, word);
-    }
-  }
-  template <class Block>
-  LETHE_BODY void add(Block& block, uint32_t d0, score_sum<K> (&sums)[each]) const {
-    uint32_t key = block.thread() % attention_tile, part = block.thread() / attention_tile;
-    uint32_t words = blocks_for(least_of(slice, a.kv.head_dim - d0), numbers_a_word<K>);
-    for (uint32_t w = 0; w < words; w++) {
-      uint32_t k = block.get_word(key * slice_words + w);
-      for (uint32_t i = 0; i < each; i++) {
-        uint32_t of_query = block.get_word(keys_words + (part * each + i) * slice + w);
-        sums[i] = add_products(sums[i], k, of_query);
-      }
-    }
+  LETHE_BODY static uint32_t first_query(Block& block) {
+    return block.thread() / attention_tile * each;
   }
   struct stored_heads {
     uint32_t run, begin, end;
@@ -95,19 +64,18 @@ struct decode_scores {
   template <class Block>
   LETHE_BODY void store(Block& block, const stored_heads& of, const kv_place& place, tile_keys keys,
                         const score_sum<K> (&sums)[each]) const {
-    uint32_t key = block.thread() % attention_tile, part = block.thread() / attention_tile;
+    uint32_t key = block.thread() % attention_tile;
     if (!keys.has(key)) return;
     float scale = 1.0f;
     if constexpr (K == kv_type::int8) {
       scale = row_scale<K>(located(block, place, key, table_at), a.kv.head_dim);
     }
     for (uint32_t i = 0; i < each; i++) {
-      uint32_t in_block = part * each + i;
-      size_t head = of.begin + in_block;
+      uint32_t query = first_query(block) + i;
+      size_t head = of.begin + query;
       if (head >= of.end) continue;
       size_t tile = (size_t{of.run} * a.heads + head) * a.tiles_max + block.y();
-      float amax = K == kv_type::int8 ? block.get(greatest_at + in_block) : 0.0f;
-      a.scratch[tile * attention_tile + key] = score_of(sums[i], scale, amax);
+      a.scratch[tile * attention_tile + key] = words::score(block, query, sums[i], scale);
     }
   }
 };

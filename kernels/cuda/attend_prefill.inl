@@ -13,10 +13,10 @@ struct prefill {
   static constexpr uint32_t score_queries = queries * attention_tile / threads;  // of a thread
   static constexpr uint32_t own_queries = queries / warps;                       // of a warp
   // Shared words.
-  static constexpr uint32_t queries_at = keys_words, scores_at = queries_at + queries * slice;
+  using words = query_words<K, threads, queries, keys_words>;
+  static constexpr uint32_t scores_at = words::end;
   static constexpr uint32_t factors_at = scores_at + queries * attention_tile;
-  static constexpr uint32_t totals_at = factors_at + queries, greatest_at = totals_at + queries;
-  static constexpr uint32_t table_at = greatest_at + queries;
+  static constexpr uint32_t totals_at = factors_at + queries, table_at = totals_at + queries;
   static constexpr uint32_t sums_at = table_at + table_words;
   device_attention a;
 
@@ -30,7 +30,7 @@ struct prefill {
     queries_of_run v(a, block.x(), block.y() * queries, queries);
     if (v.count == 0) return;
     clear(block);
-    if constexpr (K == kv_type::int8) find_greatest(block, v);
+    words::find_greatest(block, [&](uint32_t i) { return query(v, i); });
     uint32_t first = first_seen(v.position(0), a.window), last = v.position(v.count - 1);
     softmax state[own_queries];
     for (softmax& s : state) s = nothing_seen();
@@ -73,16 +73,9 @@ struct prefill {
     block.barrier();
     for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
       fetch_keys<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
-      fetch_queries(block, v, d0);
+      words::fetch(block, d0, [&](uint32_t i) { return query(v, i); });
       block.barrier();
-      uint32_t words = blocks_for(least_of(slice, a.kv.head_dim - d0), numbers_a_word<K>);
-      for (uint32_t w = 0; w < words; w++) {
-        uint32_t k = block.get_word(key * slice_words + w);
-        for (uint32_t i = 0; i < score_queries; i++) {
-          uint32_t of_query = block.get_word(queries_at + (q0 + i) * slice + w);
-          sums[i] = add_products(sums[i], k, of_query);
-        }
-      }
+      words::add(block, key, q0, a.kv.head_dim - d0, sums);
       block.barrier();
     }
     float scale = 1.0f;
@@ -91,35 +84,15 @@ struct prefill {
     }
     for (uint32_t i = 0; i < score_queries; i++) {
       bool sees = v.seen(a, q0 + i, base).has(key);
-      float amax = K == kv_type::int8 ? block.get(greatest_at + q0 + i) : 0.0f;
-      float score = sees ? score_of(sums[i], scale, amax) : minus_infinity();
+      float score = sees ? words::score(block, q0 + i, sums[i], scale) : minus_infinity();
       block.put(scores_at + (q0 + i) * attention_tile + key, score);
     }
     block.barrier();
   }
   LETHE_BODY query_row query(const queries_of_run& v, uint32_t q) const {
+    if (q >= v.count) return {};
     const float* row = a.q + (v.run.row + v.token(q)) * a.q_stride;
     return {row + size_t{v.head(q)} * a.kv.head_dim, a.kv.head_dim, a.scale};
-  }
-  template <class Block>
-  LETHE_BODY void find_greatest(Block& block, const queries_of_run& v) const {
-    uint32_t warp = block.thread() / warp_lanes;
-    for (uint32_t q = warp * own_queries; q < (warp + 1) * own_queries; q++) {
-      float amax = q < v.count ? query(v, q).greatest(block) : 0.0f;
-      if (block.thread() % warp_lanes == 0) block.put(greatest_at + q, amax);
-    }
-    block.barrier();
-  }
-  template <class Block>
-  LETHE_BODY void fetch_queries(Block& block, const queries_of_run& v, uint32_t d0) const {
-    constexpr uint32_t each_word = numbers_a_word<K>, words = slice / each_word;
-    for (uint32_t i = block.thread(); i < queries * words; i += threads) {
-      uint32_t q = i / words, at = i % words, d = d0 + at * each_word;
-      bool real = q < v.count && d < a.kv.head_dim;
-      float amax = K == kv_type::int8 ? block.get(greatest_at + q) : 0.0f;
-      uint32_t word = real ? query(v, q).template word<K>(d, amax) : 0;
-      block.put_word(queries_at + q * slice + at, word);
-    }
   }
 
   /// Scores become weights, times the values' scales; what each query's sums are to be brought to

@@ -115,11 +115,11 @@ LETHE_BODY void fetch_keys(Block& block, uint32_t threads, const kv_place& place
   }
 }
 
-/// A query of one head, and what its numbers are rounded with.
+/// A query of one head; one without numbers stands for none.
 struct query_row {
-  const float* q;
-  uint32_t head_dim;
-  float scale;
+  const float* q = nullptr;
+  uint32_t head_dim = 0;
+  float scale = 0.0f;
 
   /// The greatest of its scaled numbers, by a warp.
   template <class Block>
@@ -136,6 +136,7 @@ struct query_row {
   /// The shared word that number d begins.
   template <kv_type K>
   LETHE_BODY uint32_t word(uint32_t d, float amax) const {
+    if (d >= head_dim) return 0;
     if constexpr (K != kv_type::int8) return bits_of(q[d] * scale);
     float inverse = 127.0f / amax;
     uint32_t four = 0;
@@ -146,17 +147,62 @@ struct query_row {
   }
 };
 
-/// sum + the products of a key's and a query's shared word.
-LETHE_BODY float add_products(float sum, uint32_t key, uint32_t query) {
-  return fused(from_bits(query), from_bits(key), sum);
-}
-LETHE_BODY int32_t add_products(int32_t sum, uint32_t key, uint32_t query) {
-  return dot_four(key, query, sum);
-}
-LETHE_BODY float score_of(float sum, float, float) { return sum; }
-LETHE_BODY float score_of(int32_t sum, float key_scale, float amax) {
-  return float(sum) * key_scale * (amax / 127.0f);
-}
+/// Queries that a block scores at once, in shared words from `at` on: [query][slice], and behind
+/// them the greatest number of each, which int8 is rounded by.
+template <kv_type K, uint32_t threads, uint32_t queries, uint32_t at>
+struct query_words {
+  static constexpr uint32_t greatest_at = at + queries * slice, end = greatest_at + queries;
+
+  /// of(i): query i. Waits for those who read what the queries before left, and for all to be
+  /// found.
+  template <class Block, class Of>
+  LETHE_BODY static void find_greatest(Block& block, Of of) {
+    if constexpr (K == kv_type::int8) {
+      block.barrier();
+      for (uint32_t i = block.thread() / warp_lanes; i < queries; i += threads / warp_lanes) {
+        float amax = of(i).greatest(block);
+        if (block.thread() % warp_lanes == 0) block.put(greatest_at + i, amax);
+      }
+      block.barrier();
+    }
+  }
+  template <class Block>
+  LETHE_BODY static float greatest(Block& block, uint32_t i) {
+    return K == kv_type::int8 ? block.get(greatest_at + i) : 0.0f;
+  }
+  template <class Block, class Of>
+  LETHE_BODY static void fetch(Block& block, uint32_t d0, Of of) {
+    constexpr uint32_t each = numbers_a_word<K>, words = slice / each;
+    for (uint32_t i = block.thread(); i < queries * words; i += threads) {
+      uint32_t query = i / words, w = i % words;
+      uint32_t word = of(query).template word<K>(d0 + w * each, greatest(block, query));
+      block.put_word(at + query * slice + w, word);
+    }
+  }
+  /// sums[i] += the products of a slice of `key` and of query first + i.
+  template <uint32_t count, class Block>
+  LETHE_BODY static void add(Block& block, uint32_t key, uint32_t first, uint32_t numbers,
+                             score_sum<K> (&sums)[count]) {
+    uint32_t words = blocks_for(least_of(slice, numbers), numbers_a_word<K>);
+    for (uint32_t w = 0; w < words; w++) {
+      uint32_t k = block.get_word(key * slice_words + w);
+      for (uint32_t i = 0; i < count; i++) {
+        uint32_t q = block.get_word(at + (first + i) * slice + w);
+        if constexpr (K == kv_type::int8) {
+          sums[i] = dot_four(k, q, sums[i]);
+        } else {
+          sums[i] = fused(from_bits(q), from_bits(k), sums[i]);
+        }
+      }
+    }
+  }
+  /// Of query i with a key of this scale.
+  template <class Block>
+  LETHE_BODY static float score(Block& block, uint32_t i, score_sum<K> sum, float key_scale) {
+    if constexpr (K != kv_type::int8) return sum;
+    return float(sum) * key_scale * (greatest(block, i) / 127.0f);
+  }
+};
 
 /// A slice of a tile's values into shared words [key][slice_words]; other keys are zeros.
 template <kv_type K, class Block>

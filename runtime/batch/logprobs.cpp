@@ -70,7 +70,7 @@ uint32_t logprobs::top(std::span<token_logprob> out) const {
   for_blocks([&](size_t first, std::span<const float> block) {
     bool full = found == out.size();
     if (full && !(largest_of(block) > out.back().logprob)) return;
-    if (full && block.size() == draw_block && largest_ < infinity) {
+    if (full && block.size() == draw_block && largest_ < infinity) {  // else it is not below
       std::array<uint32_t, draw_block> places;
       size_t likely = row_.find(block.data(), 1, out.back().logprob, infinity, places.data());
       for (size_t i = 0; i < likely; ++i) take(first + places[i]);

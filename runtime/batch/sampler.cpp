@@ -26,7 +26,7 @@ std::span<const float> adjusted(std::span<const float> logits, const sampling& h
   bool penalized = needs_counts(how) && counts.distinct() > 0;
   if (!penalized && how.bias.empty() && !allowed) return logits;
   std::span<float> changed = scratch.changed();
-  // What is not allowed stays at -inf, or becomes NaN, which counts as that.
+  // What is not allowed is -inf, and no penalty or bias brings it back.
   if (allowed)
     row.allow(logits.data(), allowed, logits.size(), changed.data());
   else
