@@ -1,7 +1,7 @@
 // bench/report --render: limits and shares worked out by hand, documents, pictures, wrong input.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -9,7 +9,7 @@ import { begin, checkWhole, end, spliced } from '../../bench/reporting/document.
 import {
   attentionFigures, decodeFigures, otherFigures, prefillFigures, smallFigures, streamFigures,
 } from '../../bench/reporting/figures.mjs';
-import { coresBetween, coresInUse } from '../../bench/reporting/measure.mjs';
+import { coresBetween, coresInUse, Measuring } from '../../bench/reporting/measure.mjs';
 import { plan } from '../../bench/reporting/plan.mjs';
 import { plots } from '../../bench/reporting/plots.mjs';
 import { limitsAt, readResults } from '../../bench/reporting/results.mjs';
@@ -109,7 +109,8 @@ test('ranks are slower beyond a hundredth, or beyond what threads themselves var
 
 test('a prompt over int8 keys is a figure of its own', () => {
   const prompt = lines.find((l) => l.what === 'prefill' && l.who === 'lethe');
-  const at = lines.indexOf(prompt), both = [...lines.slice(0, at), { ...prompt, kv: 'int8' }, ...lines.slice(at)];
+  const at = lines.indexOf(prompt);
+  const both = [...lines.slice(0, at), { ...prompt, kv: 'int8' }, ...lines.slice(at)];
   const labels = prefillFigures(both).map((f) => f.label);
   assert.ok(labels.includes(`${prompt.model} ${prompt.type}, ${prompt.tokens}`));
   assert.ok(labels.includes(`${prompt.model} ${prompt.type}, ${prompt.tokens}, int8 keys`));
@@ -243,6 +244,23 @@ test('load is what cores did, not what they did not', () => {
   const after = reading([800, 60, 120, 650, 9], [250, 0, 0, 1450, 0]);
   assert.equal(coresBetween(before, after, 1000), 1.1);
   assert.equal(coresBetween(before, before, 1000), 0);
+});
+
+test('a probe stands right behind each program of ours', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'lethe-report-'));
+  after(() => rmSync(root, { recursive: true }));
+  const bin = join(root, 'build/release/bench');
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(bin, 'probe'), '#!/bin/sh\necho \'{"what":"probe"}\'\n', { mode: 0o755 });
+  const say = (what, who) => ({ argv: ['echo', JSON.stringify({ what })], tags: { who } });
+  const unit = (...commands) => ({ group: 'g', name: 'a unit', needs: [], tags: {}, commands });
+  const results = join(root, 'results.jsonl');
+  const measuring = new Measuring({ root, results, threads: 1, quick: true });
+  await measuring.run([unit(say('ours', 'lethe'), say('more', 'lethe'), say('theirs', 'llama.cpp'),
+                            say('judged', 'lethe')), unit(say('other'))]);
+  const said = readFileSync(results, 'utf8').trim().split('\n').map((l) => JSON.parse(l).what);
+  assert.deepEqual(said, ['context', 'probe', 'ours', 'probe', 'more', 'probe', 'theirs', 'judged',
+                          'probe', 'other', 'probe']);
 });
 
 test('a program that spins is seen as load', async () => {
