@@ -55,6 +55,18 @@ TEST(SamplerForm, GreedyTakesTheBestAllowed) {
   EXPECT_EQ(d.draw(how).id, 70u);
 }
 
+TEST(SamplerForm, PenaltiesCountForWhatIsAllowedAndBringNothingBack) {
+  drawing d;
+  for (uint32_t id = 0; id < vocab; ++id) d.logits[id] = float(id) - 150;
+  for (uint32_t id : {130u, 131u}) d.allow(id);
+  for (uint32_t id : {131u, 199u}) d.counts.add_output(id);
+  EXPECT_EQ(d.draw({.temperature = 0}).id, 131u);
+  EXPECT_EQ(d.draw({.temperature = 0, .presence_penalty = 2}).id, 130u);
+  EXPECT_EQ(d.draw({.temperature = 0, .frequency_penalty = -2}).id, 131u);
+  EXPECT_EQ(d.draw({.temperature = 0, .repetition_penalty = 0.01f}).id, 131u);
+  EXPECT_EQ(d.draw({.temperature = 0, .repetition_penalty = 100}).id, 130u);
+}
+
 TEST(SamplerForm, WhereNothingAllowedIsAboveMinusInfinityTheLowestIdIsTaken) {
   for (float bad :
        {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
