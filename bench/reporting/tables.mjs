@@ -89,7 +89,7 @@ function streams(lines) {
 function attention(lines) {
   return section("Attention",
     "The operation alone, all layers' keys and values in pages; decode against the read " +
-    "bandwidth, a prompt against the FMA peak.",
+    "bandwidth, a prompt against the FMA peak (of its operations over int8 keys half are integers').",
     ["what, type of cache", "measured", "limit", "share", "of the FMA peak", "aim", "reached"],
     attentionFigures(lines).map((f) => [
       f.label, `${number(f.ours)} ${f.unit}`, number(f.limit), f.share.toFixed(2),
