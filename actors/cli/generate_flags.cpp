@@ -71,7 +71,8 @@ void declare_compute(CLI::App& command, generate_flags& f) {
       ->capture_default_str();
   group->add_option("--threads", f.engine.threads, "per rank; 0: the cores, shared by the ranks")
       ->capture_default_str();
-  group->add_option("--isa", f.isa, "reference, avx2, avx512, avx512vnni; default: the best here");
+  group->add_option("--isa", f.isa,
+                    "reference, avx2, avx512, avx512vnni, zen4; default: the best here");
   group->add_option("--quant", f.quant, "convert a float model while loading: q8_0, q4_0, ...");
   group->add_option("--kv", f.kv, "keys and values as f32, bf16 or int8")->capture_default_str();
   group->add_option("--page-size", f.engine.page_tokens, "tokens in a key/value page, 1 to 64")
@@ -128,7 +129,8 @@ result<void> understand(generate_flags& f) {
   if (!f.isa.empty()) {
     f.engine.row = find_cpu_row(f.isa.c_str());
     if (!f.engine.row)
-      return fail("--isa {}: there is none; there are: reference, avx2, avx512, avx512vnni", f.isa);
+      return fail("--isa {}: there is none; there are: reference, avx2, avx512, avx512vnni, zen4",
+                  f.isa);
     if (!runs_here(*f.engine.row))
       return fail("--isa {}: this processor lacks it; the best here is {}", f.isa,
                   best_cpu_row().name);

@@ -21,7 +21,7 @@ namespace lethe {
 
 extern const cpu_row avx512;
 const cpu_row avx512{.name = "avx512",
-                     .matmul = matmul,
+                     .matmul = matmul<>,
                      .quantize = quantize,
                      .row_to_float = row_to_float,
                      .rms_norm = rms_norm,

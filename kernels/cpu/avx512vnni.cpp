@@ -21,18 +21,27 @@
 
 namespace lethe {
 
-extern const cpu_row avx512vnni;
-const cpu_row avx512vnni{.name = "avx512vnni",
-                         .matmul = matmul,
-                         .quantize = quantize,
-                         .row_to_float = row_to_float,
-                         .rms_norm = rms_norm,
-                         .rope = rope,
-                         .kv_store = kv_store,
-                         .attend = attend,
-                         .silu_multiply = silu_multiply,
-                         .add = add,
-                         .add_bias = add_bias,
-                         .draw = draw_functions};
+namespace {
+
+constexpr cpu_row row_of(const char* name, decltype(cpu_row::matmul) products) {
+  return {.name = name,
+          .matmul = products,
+          .quantize = quantize,
+          .row_to_float = row_to_float,
+          .rms_norm = rms_norm,
+          .rope = rope,
+          .kv_store = kv_store,
+          .attend = attend,
+          .silu_multiply = silu_multiply,
+          .add = add,
+          .add_bias = add_bias,
+          .draw = draw_functions};
+}
+
+}  // namespace
+
+extern const cpu_row avx512vnni, zen4;
+const cpu_row avx512vnni = row_of("avx512vnni", matmul<false>);
+const cpu_row zen4 = row_of("zen4", matmul<true>);
 
 }  // namespace lethe

@@ -4,11 +4,11 @@
 
 namespace lethe {
 
-extern const cpu_row reference, avx2, avx512, avx512vnni;
+extern const cpu_row reference, avx2, avx512, avx512vnni, zen4;
 
 namespace {
 
-constexpr const cpu_row* rows[] = {&reference, &avx2, &avx512, &avx512vnni};
+constexpr const cpu_row* rows[] = {&reference, &avx2, &avx512, &avx512vnni, &zen4};
 
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -20,6 +20,8 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
+bool has_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+
 }  // namespace
 
 std::span<const cpu_row* const> cpu_rows() { return rows; }
@@ -29,7 +31,10 @@ bool runs_here(const cpu_row& row) {
   if (&row == &reference) return true;
   if (&row == &avx2) return has_avx2();
   if (&row == &avx512) return has_avx512();
-  if (&row == &avx512vnni) return has_avx512() && __builtin_cpu_supports("avx512vnni");
+  if (&row == &avx512vnni) return has_vnni();
+  // The family's only processors with VNNI. What the row does differently is not measured
+  // elsewhere.
+  if (&row == &zen4) return has_vnni() && __builtin_cpu_is("amdfam19h");
   return false;
 }
 

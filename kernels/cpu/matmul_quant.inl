@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <type_traits>
+
 #include "kernels/cpu_row.hpp"
 #include "kernels/kernel_stack.hpp"
 #include "kernels/panels.hpp"
@@ -23,15 +25,19 @@ inline constexpr uint32_t stream_panels = 4;
 inline constexpr uint32_t most_rows = 132, ready_units = 8;
 /// Few rows leave no time to wait for the next weights: these and the ones at work have to fit the
 /// first cache, of 32 KiB in many processors.
+template <dtype T, class Unit>
 constexpr uint32_t units_at_once(uint32_t rows) {
-  return rows > 24 ? ready_units : ready_units / 2;
+  constexpr bool small = std::is_same_v<Unit, unit_in_memory<T>> && T != dtype::q8_0;
+  return rows > 24 || small ? ready_units : ready_units / 2;
 }
 
-template <dtype T>
+using waiting_sums = segment_tree<most_rows * tile_panels_quant>;  // tile after tile, [panel][row]
+
+template <class Unit>
 struct quant_work {
   quant_work(const product_part& part) : tree(part.segment_begin, part.segment_end) {}
-  segment_tree<most_rows * tile_panels_quant> tree;      // tile after tile, of each [panel][row]
-  ready_unit<T> ready[ready_units * tile_panels_quant];  // [unit][panel]
+  waiting_sums tree;
+  Unit ready[ready_units * tile_panels_quant];  // [unit][panel]
 };
 
 /// Every `step`th panel from `begin` on, from unit 0 of K on, and where their outputs go.
@@ -86,14 +92,23 @@ inline void clear_sums(lanes* sums, uint32_t count) {
 inline void store_tile(const product_part& part, const panel_group& group, const row_tile& tile,
                        const lanes* sums) {
   float* y = group.y + tile.begin * group.y_stride;
-  for (uint32_t p = 0; p < group.count; p++) {
-    for (uint32_t r = 0; r < tile.count; r++) {
-      store_panel(part, group.begin + p * group.step, *sums++, y + r * group.y_stride);
+  uint32_t last = group.begin + (group.count - 1) * group.step;
+  bool whole = lanes_asked(part, group.begin).whole() && lanes_asked(part, last).whole();
+  for (uint32_t r = 0; r < tile.count; r++, y += group.y_stride) {
+    for (uint32_t p = 0; p < group.count; p++) {
+      uint32_t panel = group.begin + p * group.step;
+      lanes sum = sums[p * tile.count + r];
+      if (whole)
+        store(y + (panel * panel_rows - part.row_begin), sum);
+      else
+        store_panel(part, panel, sum, y);
     }
   }
 }
-/// Asks for where store_tile will store.
-inline void fetch_tile(const product_part& part, const panel_group& group, const row_tile& tile) {
+/// Asks for where store_tile will store, to write it. Inlined always: g++ takes a call that only
+/// asks for memory for one without effect.
+[[gnu::always_inline]] inline void fetch_tile(const product_part& part, const panel_group& group,
+                                              const row_tile& tile) {
   uint32_t first = group.begin * panel_rows;
   const float* y = group.y + tile.begin * group.y_stride + (first - part.row_begin);
   for (uint32_t r = 0; r < tile.count; r++, y += group.y_stride) {
@@ -123,11 +138,11 @@ template <dtype T, uint32_t P, uint32_t R>
 template <dtype T, uint32_t R>
 [[gnu::noinline]] void multiply_streams(const matrix& w, const product_part& part,
                                         const panel_group& group, const row_block& rows,
-                                        quant_work<T>& work) {
+                                        waiting_sums& waiting) {
   constexpr uint32_t P = panels_from_memory(R);
   uint32_t count = group.count * R;
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
-    lanes* sums = work.tree.sums(s, 0);
+    lanes* sums = waiting.sums(s, 0);
     clear_sums(sums, count);
     unit_range units = units_of<T>(w, s);
     for (uint32_t u = units.begin; u < units.end; u++) {
@@ -138,19 +153,19 @@ template <dtype T, uint32_t R>
         for (; p < group.count; p++) add_from_memory<T, 1, R>(group, p, u, x, sums);
       }
     }
-    work.tree.close(s, 0, count);
+    waiting.close(s, 0, count);
   }
-  store_tile(part, group, {nullptr, 0, rows.begin, R, 0}, work.tree.sums(part.segment_end - 1, 0));
+  store_tile(part, group, {nullptr, 0, rows.begin, R, 0}, waiting.sums(part.segment_end - 1, 0));
 }
 
 /// multiply_streams for 1 to R rows of x.
 template <dtype T, uint32_t R = stream_rows>
 void multiply_few(const matrix& w, const product_part& part, const panel_group& group,
-                  const row_block& rows, quant_work<T>& work) {
+                  const row_block& rows, waiting_sums& waiting) {
   if constexpr (R > 1) {
-    if (rows.size() < R) return multiply_few<T, R - 1>(w, part, group, rows, work);
+    if (rows.size() < R) return multiply_few<T, R - 1>(w, part, group, rows, waiting);
   }
-  multiply_streams<T, R>(w, part, group, rows, work);
+  multiply_streams<T, R>(w, part, group, rows, waiting);
 }
 
 /// Some units of a segment.
@@ -161,19 +176,19 @@ struct chunk {
 };
 
 /// Units of P panels that are ready, unit u of panel p at ready[u * P + p], times R rows of x.
-template <dtype T, uint32_t P, uint32_t R>
+template <dtype T, uint32_t P, uint32_t R, class Unit>
 [[gnu::noinline]] void add_tile(const product_part& part, const panel_group& group, const chunk& c,
                                 const row_tile& tile, const x_unit* x, lines_ahead ahead,
-                                quant_work<T>& work) {
+                                quant_work<Unit>& work) {
   bool last = c.ends && c.segment + 1 == part.segment_end;
   if (last) fetch_tile(part, group, tile);
   lanes* waiting = work.tree.sums(c.segment, tile.before * P);
   lanes sums[P * R];
 #pragma GCC unroll 16
   for (uint32_t i = 0; i < P * R; i++) sums[i] = c.begins ? zero() : waiting[i];
-  const ready_unit<T>* ready = work.ready;
+  const Unit* ready = work.ready;
   for (uint32_t i = 0; i < c.units.size(); i++, ready += P, x += tile.step) {
-    const ready_unit<T>* u[P];
+    const Unit* u[P];
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < P; p++) u[p] = ready + p;
     ahead.step<P>();
@@ -190,10 +205,10 @@ template <dtype T, uint32_t P, uint32_t R>
 }
 
 /// add_tile for 1 to R rows of x.
-template <dtype T, uint32_t P, uint32_t R = tile_rows>
+template <dtype T, uint32_t P, uint32_t R = tile_rows, class Unit>
 void add_rows(const product_part& part, const panel_group& group, const chunk& c,
               const row_tile& tile, const x_unit* x, const lines_ahead& ahead,
-              quant_work<T>& work) {
+              quant_work<Unit>& work) {
   if constexpr (R > 1) {
     if (tile.count < R) return add_rows<T, P, R - 1>(part, group, c, tile, x, ahead, work);
   }
@@ -201,9 +216,9 @@ void add_rows(const product_part& part, const panel_group& group, const chunk& c
 }
 
 /// A chunk of P panels. `next` is where the weights after it lie.
-template <dtype T, uint32_t P>
+template <dtype T, uint32_t P, class Unit>
 void add_chunk(const product_part& part, const panel_group& group, const chunk& c,
-               const row_block& rows, const uint8_t* next, quant_work<T>& work) {
+               const row_block& rows, const uint8_t* next, quant_work<Unit>& work) {
   uint32_t units = c.units.size(), bytes = units * unit_bytes(T), steps = 0;
   for (uint32_t p = 0; p < P; p++) {
     for (uint32_t u = 0; u < units; u++) {
@@ -221,14 +236,14 @@ void add_chunk(const product_part& part, const panel_group& group, const chunk& 
 }
 
 /// P panels times a block of rows.
-template <dtype T, uint32_t P>
+template <dtype T, uint32_t P, class Unit>
 void multiply_block(const matrix& w, const product_part& part, const panel_group& group,
-                    const row_block& rows, quant_work<T>& work) {
+                    const row_block& rows, quant_work<Unit>& work) {
   for (uint32_t segment = part.segment_begin; segment < part.segment_end; segment++) {
     unit_range all = units_of<T>(w, segment);
     uint32_t u = all.begin;
     do {
-      uint32_t end = least_of(u + units_at_once(rows.size()), all.end);
+      uint32_t end = least_of(u + units_at_once<T, Unit>(rows.size()), all.end);
       // Behind K come the next panels.
       const uint8_t* next = end < rows.k.end ? begin_of_unit<T>(group.first, end)
                                              : begin_of_unit<T>(group.panel(P), rows.k.begin);
@@ -240,9 +255,9 @@ void multiply_block(const matrix& w, const product_part& part, const panel_group
 }
 
 /// P panels from p on times all rows.
-template <dtype T, uint32_t P>
+template <dtype T, uint32_t P, class Unit>
 void multiply_blocks(const matrix& w, const product_part& part, const panel_group& group,
-                     row_block rows, quant_work<T>& work) {
+                     row_block rows, quant_work<Unit>& work) {
   uint32_t count = rows.end, tiles = most_rows / rows.layout.tile;
   for (rows.begin = 0; rows.begin < count; rows.begin = rows.end) {
     rows.end = least_of(rows.begin + tiles * rows.layout.tile, count);
@@ -250,11 +265,11 @@ void multiply_blocks(const matrix& w, const product_part& part, const panel_grou
   }
 }
 
-template <dtype T>
+template <dtype T, bool spare_pipes = false>
 void multiply_quant(const matrix& w, const product_part& part, const activations& x, float* y,
                     size_t y_stride) {
   if (x.rows == 0) return;
-  alignas(64) quant_work<T> work(part);
+  alignas(64) quant_work<ready_unit<T, spare_pipes>> work(part);
   static_assert(sizeof work + 4096 <= kernel_stack_bytes);
   constexpr uint32_t P = tile_panels_quant;
   size_t stride = size_t{w.cols / block_elements(T)} * panel_block_bytes(T);
@@ -274,10 +289,10 @@ void multiply_quant(const matrix& w, const product_part& part, const activations
   // Each stream goes along panels that lie one behind the other.
   uint32_t length = (end - p) / stream_panels;
   for (uint32_t i = 0; i < length; i++, p++) {
-    multiply_few<T>(w, part, group_of(p, length, stream_panels), rows, work);
+    multiply_few<T>(w, part, group_of(p, length, stream_panels), rows, work.tree);
   }
   p += (stream_panels - 1) * length;
-  if (p < end) multiply_few<T>(w, part, group_of(p, 1, end - p), rows, work);
+  if (p < end) multiply_few<T>(w, part, group_of(p, 1, end - p), rows, work.tree);
 }
 
 }  // namespace

@@ -82,6 +82,7 @@ class segment_tree {
 /// Lanes of panel p that the part asks for: [begin, end).
 struct lane_range {
   uint32_t begin, end;
+  bool whole() const { return begin == 0 && end == panel_rows; }
 };
 inline lane_range lanes_asked(const product_part& part, uint32_t p) {
   uint32_t first = p * panel_rows;
@@ -93,7 +94,7 @@ inline lane_range lanes_asked(const product_part& part, uint32_t p) {
 /// `y` is where the part's first output of one row of x lies.
 inline void store_panel(const product_part& part, uint32_t p, lanes v, float* y) {
   lane_range r = lanes_asked(part, p);
-  if (r.begin == 0 && r.end == panel_rows) return store(y + (p * panel_rows - part.row_begin), v);
+  if (r.whole()) return store(y + (p * panel_rows - part.row_begin), v);
   if (r.begin == 0) return store_partial(y + (p * panel_rows - part.row_begin), v, r.end);
   float all[panel_rows];
   store(all, v);

@@ -133,7 +133,9 @@ struct numbers_in_memory {
   const uint8_t* first;
   [[gnu::always_inline]] byte_lanes operator[](uint32_t g) const {
     if constexpr (T == dtype::q8_0) return load_bytes(first + 64 * g);
-    byte_lanes both = load_bytes(first + g % 4 * 64);
+    const uint8_t* p = first;
+    if (g >= 4) asm("" : "+r"(p));  // else the compiler keeps what it loaded for g - 4
+    byte_lanes both = load_bytes(p + g % 4 * 64);
     return g < 4 ? low_halves(both) : high_halves(both);
   }
 };
@@ -168,10 +170,11 @@ template <dtype T>
 template <dtype T>
 using passing_unit = std::conditional_t<read_late && unit_of(T).high_bytes == 0, unit_in_memory<T>,
                                         prepared_unit<T>>;
-/// What tile after tile is multiplied with: numbers of 8 bits are ready where they lie.
-template <dtype T>
+/// What tile after tile is multiplied with. Numbers of 8 bits are ready where they lie; those of 4
+/// bits as well where pipes that don't multiply can take them apart for each tile.
+template <dtype T, bool spare_pipes>
 using ready_unit =
-    std::conditional_t<read_late && T == dtype::q8_0, unit_in_memory<T>, prepared_unit<T>>;
+    std::conditional_t<T == dtype::q8_0 || spare_pipes, passing_unit<T>, prepared_unit<T>>;
 
 /// The exact integer products of P panels' units and R rows of x.
 template <dtype T, class Unit, uint32_t P, uint32_t R>

@@ -1,4 +1,4 @@
-// avx512vnni's algorithms with the one instruction replaced by older ones: tests run it where the
+// zen4's algorithms with the one instruction replaced by older ones: tests run it where the
 // machine has no VNNI. Programs don't link it.
 #include "kernels/cpu/lanes_avx512.hpp"
 
@@ -36,7 +36,7 @@ namespace lethe {
 
 extern const cpu_row vnni_emulated;
 const cpu_row vnni_emulated{.name = "vnni_emulated",
-                            .matmul = matmul,
+                            .matmul = matmul<true>,
                             .quantize = quantize,
                             .row_to_float = row_to_float,
                             .kv_store = kv_store,
