@@ -9,7 +9,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "bench/spread.hpp"
@@ -229,7 +231,7 @@ std::vector<double> timed(Work&& work) {
   return ms;
 }
 
-void print(const char* what, const char* type, uint32_t context, double bytes, double ops,
+void print(const char* what, const std::string& type, uint32_t context, double bytes, double ops,
            const std::vector<double>& ms) {
   auto s = spread_of(ms);
   fmt::print(
@@ -241,7 +243,7 @@ void print(const char* what, const char* type, uint32_t context, double bytes, d
       ops / s.median / 1e6);
 }
 
-bool measure_decode(desk& d, const cache& c, const char* type, uint32_t context) {
+bool measure_decode(desk& d, const cache& c, const std::string& type, uint32_t context) {
   decode(d, c, context);  // leaves the last layer's answer
   for (uint32_t head : {0u, kv_heads - 1})
     if (!is_right(d, c, layers - 1, head, 0, context - 1)) return false;
@@ -251,7 +253,7 @@ bool measure_decode(desk& d, const cache& c, const char* type, uint32_t context)
   return true;
 }
 
-bool measure_prefill(desk& d, const cache& c, const char* type, uint32_t tokens) {
+bool measure_prefill(desk& d, const cache& c, const std::string& type, uint32_t tokens) {
   prefill(d, c, tokens);
   for (uint32_t token : {0u, tokens / 2, tokens - 1})
     for (uint32_t head : {0u, kv_heads - 1})
@@ -263,18 +265,28 @@ bool measure_prefill(desk& d, const cache& c, const char* type, uint32_t tokens)
   return true;
 }
 
-int measure(uint32_t threads, const std::vector<uint32_t>& contexts, uint32_t prompt) {
-  auto t = team::start(threads, true);
+struct flags {
+  uint32_t threads = std::thread::hardware_concurrency(), prompt = 4096;
+  std::vector<uint32_t> contexts{4096, 16384};
+  std::vector<std::string> kv{"f32", "bf16", "int8"};
+};
+
+const std::map<std::string, kv_type> types{
+    {"f32", kv_type::f32}, {"bf16", kv_type::bf16}, {"int8", kv_type::int8}};
+
+int measure(flags f) {
+  auto t = team::start(f.threads, true);
   if (!t) return fmt::print(stderr, "{}\n", t.why().text), 1;
-  desk d(**t, prompt);
-  uint32_t longest = std::max(std::ranges::max(contexts), prompt);
-  for (auto [type, name] :
-       {std::pair{kv_type::f32, "f32"}, {kv_type::bf16, "bf16"}, {kv_type::int8, "int8"}}) {
-    auto c = filled(type, longest, d.row);
+  std::erase(f.contexts, 0u);
+  desk d(**t, std::max(f.prompt, 1u));
+  uint32_t longest = f.prompt;
+  for (uint32_t context : f.contexts) longest = std::max(longest, context);
+  for (const auto& name : f.kv) {
+    auto c = filled(types.at(name), longest, d.row);
     if (!c) return fmt::print(stderr, "{}\n", c.why().text), 1;
     bool right = true;
-    for (uint32_t context : contexts) right = right && measure_decode(d, *c, name, context);
-    right = right && measure_prefill(d, *c, name, prompt);
+    for (uint32_t context : f.contexts) right = right && measure_decode(d, *c, name, context);
+    if (f.prompt > 0) right = right && measure_prefill(d, *c, name, f.prompt);
     if (!right)
       return fmt::print(stderr, "attention over {} keys is not what doubles say\n", name), 1;
   }
@@ -286,13 +298,19 @@ int measure(uint32_t threads, const std::vector<uint32_t>& contexts, uint32_t pr
 
 int main(int argc, char** argv) {
   CLI::App app{"Measures attention alone", "attention_bench"};
-  uint32_t threads = std::thread::hardware_concurrency(), prompt = 4096;
-  std::vector<uint32_t> contexts{4096, 16384};
-  app.add_option("--threads", threads)->check(CLI::Range(1u, 64u));
-  app.add_option("--context", contexts, "keys that one token sees; several: 4096,16384")
+  lethe::bench::flags f;
+  app.add_option("--threads", f.threads)->check(CLI::Range(1u, 64u))->capture_default_str();
+  app.add_option("--kv", f.kv, "types of keys and values; several: f32,int8")
       ->delimiter(',')
-      ->check(CLI::Range(1u, 131072u));
-  app.add_option("--prompt", prompt, "tokens of the prompt")->check(CLI::Range(2u, 32768u));
+      ->check(CLI::IsMember(lethe::bench::types))
+      ->capture_default_str();
+  app.add_option("--context", f.contexts, "keys that one token sees; several: 4096,16384; 0: none")
+      ->delimiter(',')
+      ->check(CLI::Range(0u, 131072u))
+      ->capture_default_str();
+  app.add_option("--prompt", f.prompt, "tokens of the prompt, 2 or more; 0: none")
+      ->check(CLI::IsMember({0}) | CLI::Range(2u, 32768u))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  return lethe::bench::measure(threads, contexts, prompt);
+  return lethe::bench::measure(f);
 }

@@ -1,8 +1,5 @@
 // From measured lines to figures: what was reached, what the limit of that run is, what share.
-import {limitsAt} from "./results.mjs";
-
-/** A limit that moved further than this between two probes carries no claim. */
-export const noisyFrom = 1.5;
+import {limitsAt, noisyFrom} from "./results.mjs";
 
 export const groups = {
   decode: "one stream", prefill: "prompts", streams: "streams together", attention: "attention",

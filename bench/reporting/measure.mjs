@@ -4,9 +4,13 @@ import {appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync} from
 import {availableParallelism, cpus, loadavg, release} from "node:os";
 import {dirname, join} from "node:path";
 import {createInterface} from "node:readline";
+import {noisyFrom} from "./results.mjs";
 
 /** Of greedy tokens; random weights make near ties, but no rounding is that coarse. */
 const gapMost = 0.2;
+
+/** How often what reading limits is measured, until it reads the same before and behind. */
+const turnsMost = 4;
 
 const git = (root, ...args) => spawnSync("git", ["-C", root, ...args], {encoding: "utf8"}).stdout;
 
@@ -62,6 +66,7 @@ async function run(argv, root) {
 
 export class Measuring {
   #begun = Date.now();
+  #reading;  // as the last probe had it
 
   constructor({root, results, threads, quick}) {
     Object.assign(this, {root, results, threads});
@@ -83,7 +88,9 @@ export class Measuring {
 
   async #probe() {
     const probe = join(this.root, "build/release/bench/probe");
-    return (await run([probe, String(this.threads)], this.root)).map((l) => this.#stamped(l));
+    const lines = (await run([probe, String(this.threads)], this.root)).map((l) => this.#stamped(l));
+    this.#reading = lines.at(-1).read_gb_per_s;
+    return lines;
   }
 
   async #model(model, type, file) {
@@ -94,20 +101,38 @@ export class Measuring {
                "--type", type], this.root);
   }
 
+  async #said(unit, {argv, tags}, before) {
+    const command = typeof argv === "function" ? argv(before) : argv;
+    return (await run(command, this.root)).map((line) => {
+      const whole = {group: unit.group, ...unit.tags, ...tags, ...line};
+      if (whole.what === "compare" && !(whole.worst_gap <= gapMost))
+        throw new Error(`${unit.name}: llama.cpp's tokens are up to ${whole.worst_gap} nats ` +
+                        "less likely to us: that is no rounding, one of both is wrong");
+      return this.#stamped(whole);
+    });
+  }
+
+  /** With a probe behind it, since the machine may be another before the next command has ended. */
+  async #probed(unit, command, before) {
+    const lines = [];
+    for (let turn = 1; ; turn++) {
+      const reading = this.#reading, said = await this.#said(unit, command, before);
+      const probe = await this.#probe();
+      const apart = Math.max(reading / this.#reading, this.#reading / reading);
+      if (!command.reads || apart <= noisyFrom || turn === turnsMost)
+        return [...lines, ...said, ...probe];
+      this.#tell(`reading was ${apart.toFixed(1)}x another behind it: again`);
+      lines.push(this.#stamped({what: "again", group: unit.group, apart}), ...probe);
+    }
+  }
+
   async #unit(unit) {
     const lines = [];
-    for (const [i, {argv, tags}] of unit.commands.entries()) {
-      const command = typeof argv === "function" ? argv(lines) : argv;
-      for (const line of await run(command, this.root)) {
-        const whole = {group: unit.group, ...unit.tags, ...tags, ...line};
-        if (whole.what === "compare" && !(whole.worst_gap <= gapMost))
-          throw new Error(`${unit.name}: llama.cpp's tokens are up to ${whole.worst_gap} nats ` +
-                          "less likely to us: that is no rounding, one of both is wrong");
-        lines.push(this.#stamped(whole));
-      }
-      // The machine may be another before the peer has ended.
-      const last = i + 1 === unit.commands.length;
-      if (!last && tags.who === "lethe") lines.push(...await this.#probe());
+    for (const command of unit.commands) {
+      const last = command === unit.commands.at(-1);
+      const ours = command.tags.who === "lethe" || command.reads;
+      lines.push(...await (ours || last ? this.#probed(unit, command, lines)
+                                        : this.#said(unit, command, lines)));
     }
     return lines;
   }
@@ -122,8 +147,8 @@ export class Measuring {
       } catch (e) {
         if (!unit.may_fail) throw e;
         this.#tell(`${unit.name} is left out: ${e.message}`);
+        this.#note(await this.#probe());
       }
-      this.#note(await this.#probe());
     }
     this.#tell(`all lines are in ${this.results}`);
   }

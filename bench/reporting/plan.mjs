@@ -1,6 +1,6 @@
 // What a report measures, in order. A unit is measured between two probes, with one more behind
 // each command of ours; its commands' lines get its group, and the tags. A command may need what the
-// unit's lines said so far.
+// unit's lines said so far. One that `reads` has reading as its limit.
 import {existsSync} from "node:fs";
 import {join} from "node:path";
 
@@ -29,6 +29,7 @@ export function plan({root, threads, quick}) {
   const count = (whole, tried) => String(quick ? tried : whole);
   const ours = (path, ...more) => ({argv: [join(bin, "engine_bench"), path, ...t, ...more],
                                     tags: {who: "lethe"}});
+  const reading = (command) => ({...command, reads: true});
   const peer = (path, ...more) =>
     ({argv: ["node", join(root, "bench/peer.mjs"), path, ...t, ...more], tags: {}});
   const judge = (path) => ({argv: (lines) => [join(bin, "engine_bench"), path, ...t, "--compare",
@@ -44,7 +45,7 @@ export function plan({root, threads, quick}) {
   // 4,096 tokens of a large model take the peer minutes.
   const peerPrompts = (model) => (model === "110m" ? count("512,4096", 64) : count(512, 64));
   const decode = shapes.decode.map((m) => unit("decode", m, (path) => [
-    ours(path, "--streams", "1", "--tokens", count(64, 4)),
+    reading(ours(path, "--streams", "1", "--tokens", count(64, 4))),
     peer(path, "--streams", "1", "--tokens", count(32, 16)), judge(path)]));
   const prefill = shapes.prefill.map((m) => unit("prefill", m, (path) => [
     ours(path, "--prompt", count("512,4096", "64,128")),
@@ -53,16 +54,19 @@ export function plan({root, threads, quick}) {
   const together = (path, streams) => ours(path, "--streams", streams, "--tokens", count(24, 4),
                                            "--context", count(256, 32));
   const streams = shapes.streams.map((m) => unit("streams", m, (path) => [
-    together(path, count("32,16", "4")), together(path, count("8,4,2,1", "2,1")),
+    together(path, count("32,16", "4")), reading(together(path, count("8,4,2,1", "2,1"))),
     peer(path, "--streams", count("32,8,1", "4,1"), "--tokens", count(12, 4), "--context",
          count(256, 32))]));
-  const turn = (path) => [ours(path, "--streams", "1", "--tokens", count(200, 8)),
+  const turn = (path) => [reading(ours(path, "--streams", "1", "--tokens", count(200, 8))),
                           peer(path, "--streams", "1", "--tokens", count(100, 16))];
   const small = shapes.small.map((m) => unit("small", m, (path) =>
     [...turn(path), ...turn(path), ...turn(path), judge(path)]));
+  const attend = (kv, ...what) => ({argv: [join(bin, "attention_bench"), ...t, "--kv", kv, ...what],
+                                    tags: {}});
   const attention = {group: "attention", name: "attention", needs: [], tags: {}, commands: [
-    {argv: [join(bin, "attention_bench"), ...t,
-            ...quick ? ["--context", "256,1024", "--prompt", "256"] : []], tags: {}}]};
+    ...["f32", "bf16", "int8"].map((kv) =>
+      reading(attend(kv, "--prompt", "0", "--context", count("4096,16384", "256,1024")))),
+    attend("f32,bf16,int8", "--context", "0", "--prompt", count(4096, 256))]};
   const ranks = unit("ranks", ["1b", "q8_0"], (path) => [
     {argv: [join(bin, "ranks_bench"), path, "--count", String(Math.max(2, threads)),
             ...quick ? ["--rounds", "2", "--prompt", "32"] : []], tags: {}}]);

@@ -7,6 +7,7 @@ const fields = {
             changed: "boolean", kernel: "string", load: "number", quick: "boolean",
             peer: "string"},
   probe: {read_gb_per_s: "number", fma_gflop_per_s: "number", int8_gop_per_s: "number"},
+  again: {apart: "number"},
   decode: {who: "string", model: "string", type: "string", streams: "number",
            tokens_per_second: "number"},
   prefill: {who: "string", model: "string", type: "string", tokens: "number",
@@ -81,6 +82,9 @@ export function readResults(text, name) {
     throw new Error(`${name}:1: the first line must say where and when ("what": "context")`);
   return lines;
 }
+
+/** A limit that moved further than this between two probes carries no claim. */
+export const noisyFrom = 1.5;
 
 const limitNames = ["read_gb_per_s", "fma_gflop_per_s", "int8_gop_per_s"];
 

@@ -1,6 +1,7 @@
 // The measured part of docs/performance.md.
-import {attentionFigures, decodeFigures, noisyFrom, otherFigures, prefillFigures, smallFigures,
-        streamFigures} from "./figures.mjs";
+import {attentionFigures, decodeFigures, otherFigures, prefillFigures, smallFigures, streamFigures,
+} from "./figures.mjs";
+import {noisyFrom} from "./results.mjs";
 
 const number = (value) => value === undefined ? "" : value >= 100 ? value.toFixed(0)
                           : value >= 10 ? value.toFixed(1) : value.toFixed(2);
@@ -39,8 +40,10 @@ function probes(lines) {
     `${span("read_gb_per_s")} GB/s, FMA ${span("fma_gflop_per_s")} GFLOP/s, int8 ` +
     `${span("int8_gop_per_s")} GOP/s. A limit is the better of the probes right before and ` +
     `after; where those differ by more than ${noisyFrom}x the figure is noisy, and nothing is ` +
-    "claimed.";
+    "claimed." + again(lines.filter((l) => l.what === "again").length);
 }
+const again = (times) => times === 0 ? "" : ` What reading limits was measured again ${times} ` +
+  `time${times === 1 ? "" : "s"} for that reason, until the probes agreed.`;
 
 function decode(lines) {
   const same = (f) => f.judged === undefined ? ""

@@ -263,6 +263,38 @@ test('a probe stands right behind each program of ours', async () => {
                           'probe', 'other', 'probe']);
 });
 
+test('what reading limits is measured again until the probes agree, four times at most', async () => {
+  const root = join(folder, 'again'), bin = join(root, 'build/release/bench');
+  mkdirSync(bin, { recursive: true });
+  const results = join(root, 'results.jsonl'), left = join(root, 'left');
+  // Takes the next number of a file for what it reads; the last one stays.
+  writeFileSync(join(bin, 'probe'), `#!/bin/sh
+read first rest < ${left}
+[ -z "$rest" ] || echo "$rest" > ${left}
+printf '{"what":"probe","read_gb_per_s":%s}\\n' "$first"
+`, { mode: 0o755 });
+  const say = (what, reads) =>
+    ({ argv: ['/bin/sh', '-c', `echo '{"what":"${what}"}'`], tags: {}, reads });
+  const measured = async (probes, ...commands) => {
+    writeFileSync(left, probes.join(' ') + '\n');
+    await new Measuring({ root, results, threads: 1, quick: true })
+      .run([{ group: 'step', name: 'unit', needs: [], tags: {}, commands }]);
+    return readFileSync(results, 'utf8').trim().split('\n').map((l) => JSON.parse(l).what);
+  };
+  const again = ['again', 'probe'];
+  assert.deepEqual(await measured([20, 31, 30], say('ours', true)),
+                   ['context', 'probe', ...again, 'ours', 'probe']);
+  assert.deepEqual(await measured([20, 30], say('ours', true)),
+                   ['context', 'probe', 'ours', 'probe']);
+  assert.deepEqual(await measured([20, 31], say('ours', false)),
+                   ['context', 'probe', 'ours', 'probe']);
+  assert.deepEqual(await measured([20, 40, 20, 40, 20, 40], say('ours', true)),
+                   ['context', 'probe', ...again, ...again, ...again, 'ours', 'probe']);
+  const more = rows.toSpliced(2, 0, '{"what":"again","group":"decode","apart":1.7}').join('\n');
+  assert.match(measuredPart(readResults(more, 'r')), /claimed\. What .* measured again 1 time for/);
+  assert.doesNotMatch(measuredPart(lines), /measured again/);
+});
+
 test('a program that spins is seen as load', async () => {
   const spinning = spawn(process.execPath, ['-e', 'console.log(1); for (;;);']);
   try {
