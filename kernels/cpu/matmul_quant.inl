@@ -85,10 +85,6 @@ inline unit_range units_of(const matrix& w, uint32_t s) {
           segment_begin(T, w.cols, s + 1) / unit_columns};
 }
 
-inline void clear_sums(lanes* sums, uint32_t count) {
-  for (uint32_t i = 0; i < count; i++) sums[i] = zero();
-}
-
 inline void store_tile(const product_part& part, const panel_group& group, const row_tile& tile,
                        const lanes* sums) {
   float* y = group.y + tile.begin * group.y_stride;
@@ -119,7 +115,8 @@ inline void store_tile(const product_part& part, const panel_group& group, const
 /// Unit u of P panels from memory, times R rows.
 template <dtype T, uint32_t P, uint32_t R>
 [[gnu::always_inline]] inline void add_from_memory(const panel_group& group, uint32_t first,
-                                                   uint32_t u, const x_unit* x, lanes* sums) {
+                                                   uint32_t u, const x_unit* x, const lanes* before,
+                                                   lanes* sums) {
   passing_unit<T> units[P];
   const passing_unit<T>* all[P];
   // Else the compiler keeps what panels share of x, and has no registers left for sums.
@@ -131,8 +128,11 @@ template <dtype T, uint32_t P, uint32_t R>
     prepare_unit<T>(at, units[p]);
     all[p] = units + p;
   }
-  add_unit<T, P, R>(all, x, sums + first * R);
+  add_unit<T, P, R>(all, x, before + first * R, sums + first * R);
 }
+
+/// What a segment's sums begin from: to clear as many would be as many stores more.
+const lanes no_sums[stream_panels * stream_rows] = {};
 
 /// A few panels times R rows: of each panel a unit, then of each the next.
 template <dtype T, uint32_t R>
@@ -143,15 +143,19 @@ template <dtype T, uint32_t R>
   uint32_t count = group.count * R;
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
     lanes* sums = waiting.sums(s, 0);
-    clear_sums(sums, count);
+    const lanes* before = no_sums;
     unit_range units = units_of<T>(w, s);
     for (uint32_t u = units.begin; u < units.end; u++) {
       const x_unit* x = rows.x + size_t{u - rows.k.begin} * R;
       uint32_t p = 0;
-      for (; p + P <= group.count; p += P) add_from_memory<T, P, R>(group, p, u, x, sums);
+      for (; p + P <= group.count; p += P) add_from_memory<T, P, R>(group, p, u, x, before, sums);
       if constexpr (P > 1) {
-        for (; p < group.count; p++) add_from_memory<T, 1, R>(group, p, u, x, sums);
+        for (; p < group.count; p++) add_from_memory<T, 1, R>(group, p, u, x, before, sums);
       }
+      before = sums;
+    }
+    if (before == no_sums) {  // a segment without units
+      for (uint32_t i = 0; i < count; i++) sums[i] = zero();
     }
     waiting.close(s, 0, count);
   }
@@ -193,7 +197,7 @@ template <dtype T, uint32_t P, uint32_t R, class Unit>
     for (uint32_t p = 0; p < P; p++) u[p] = ready + p;
     ahead.step<P>();
     if constexpr (!float_sums_stay) asm("" : "+m"(sums));  // they are in memory between units
-    add_unit<T, P, R>(u, x, sums);
+    add_unit<T, P, R>(u, x, sums, sums);
   }
   if (c.ends) {
     work.tree.template join<P * R>(c.segment, tile.before * P, sums);

@@ -216,11 +216,11 @@ struct lines_ahead {
   }
 };
 
-/// sums[p * R + r] += panel p * row r for one unit: the integer sum times both scales, then the
-/// minimum times x's sum, each one fused multiply-add.
+/// sums[p * R + r] = before[p * R + r] + panel p * row r for one unit: the integer sum times both
+/// scales, then the minimum times x's sum, each one fused multiply-add.
 template <dtype T, uint32_t P, uint32_t R, class Unit>
 [[gnu::always_inline]] inline void add_unit(const Unit* const (&u)[P], const x_unit* x,
-                                            lanes* sums) {
+                                            const lanes* before, lanes* sums) {
   int_lanes products[P][R];
   dot_tile<T>(u, x, products);
   lanes scales[R];
@@ -231,7 +231,7 @@ template <dtype T, uint32_t P, uint32_t R, class Unit>
     lanes scale = u[p]->scale;
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < R; r++) {
-      lanes sum = sums[p * R + r];
+      lanes sum = before[p * R + r];
       sum = fma(to_float(products[p][r]), mul(scale, scales[r]), sum);
       if constexpr (has_minimum<T>()) sum = fma(u[p]->minimum, set1(x[r].scaled_sum), sum);
       sums[p * R + r] = sum;
