@@ -41,7 +41,7 @@ constexpr cpu_row row_of(const char* name, decltype(cpu_row::matmul) products) {
 }  // namespace
 
 extern const cpu_row avx512vnni, zen4;
-const cpu_row avx512vnni = row_of("avx512vnni", matmul<false>);
-const cpu_row zen4 = row_of("zen4", matmul<true>);
+constinit const cpu_row avx512vnni = row_of("avx512vnni", matmul<false>);
+constinit const cpu_row zen4 = row_of("zen4", matmul<true>);
 
 }  // namespace lethe

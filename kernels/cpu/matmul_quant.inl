@@ -132,7 +132,7 @@ template <dtype T, uint32_t P, uint32_t R>
 }
 
 /// What a segment's sums begin from: to clear as many would be as many stores more.
-const lanes no_sums[stream_panels * stream_rows] = {};
+constinit const lanes no_sums[stream_panels * stream_rows] = {};
 
 /// A few panels times R rows: of each panel a unit, then of each the next.
 template <dtype T, uint32_t R>
