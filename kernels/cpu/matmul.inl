@@ -6,8 +6,8 @@
 namespace lethe {
 namespace {
 
-/// `spare_pipes`: the processor has some beside those that multiply (ready_unit).
-template <bool spare_pipes = false>
+/// `zen4`: as that processor takes quantized weights best (ready_unit, multiply_few).
+template <bool zen4 = false>
 void matmul(const matrix& w, const product_part& part, const activations& x, float* y,
             size_t y_stride) {
   if (part.row_begin >= part.row_end || part.segment_begin >= part.segment_end) return;
@@ -19,21 +19,21 @@ void matmul(const matrix& w, const product_part& part, const activations& x, flo
     case dtype::bf16:
       return multiply_float<bf16_weights>(w, part, x, y, y_stride);
     case dtype::q8_0:
-      return multiply_quant<dtype::q8_0>(w, part, x, y, y_stride);
+      return multiply_quant<dtype::q8_0, zen4>(w, part, x, y, y_stride);
     case dtype::q4_0:
-      return multiply_quant<dtype::q4_0, spare_pipes>(w, part, x, y, y_stride);
+      return multiply_quant<dtype::q4_0, zen4>(w, part, x, y, y_stride);
     case dtype::q4_1:
-      return multiply_quant<dtype::q4_1, spare_pipes>(w, part, x, y, y_stride);
+      return multiply_quant<dtype::q4_1, zen4>(w, part, x, y, y_stride);
     case dtype::q5_0:
-      return multiply_quant<dtype::q5_0>(w, part, x, y, y_stride);
+      return multiply_quant<dtype::q5_0, zen4>(w, part, x, y, y_stride);
     case dtype::q5_1:
-      return multiply_quant<dtype::q5_1>(w, part, x, y, y_stride);
+      return multiply_quant<dtype::q5_1, zen4>(w, part, x, y, y_stride);
     case dtype::q4_k:
-      return multiply_quant<dtype::q4_k, spare_pipes>(w, part, x, y, y_stride);
+      return multiply_quant<dtype::q4_k, zen4>(w, part, x, y, y_stride);
     case dtype::q5_k:
-      return multiply_quant<dtype::q5_k>(w, part, x, y, y_stride);
+      return multiply_quant<dtype::q5_k, zen4>(w, part, x, y, y_stride);
     case dtype::q6_k:
-      return multiply_quant<dtype::q6_k>(w, part, x, y, y_stride);
+      return multiply_quant<dtype::q6_k, zen4>(w, part, x, y, y_stride);
   }
 }
 

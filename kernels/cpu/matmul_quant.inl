@@ -113,7 +113,7 @@ inline void store_tile(const product_part& part, const panel_group& group, const
 }
 
 /// Unit u of P panels from memory, times R rows.
-template <dtype T, uint32_t P, uint32_t R>
+template <dtype T, uint32_t P, uint32_t R, bool asks>
 [[gnu::always_inline]] inline void add_from_memory(const panel_group& group, uint32_t first,
                                                    uint32_t u, const x_unit* x, const lanes* before,
                                                    lanes* sums) {
@@ -124,7 +124,9 @@ template <dtype T, uint32_t P, uint32_t R>
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < P; p++) {
     unit_place at = find_unit<T>(group.panel(first + p), u);
-    for (uint32_t i = 0; i < unit_bytes(T); i += 64) fetch_ahead(at.unit + i);
+    if constexpr (asks) {
+      for (uint32_t i = 0; i < unit_bytes(T); i += 64) fetch_ahead(at.unit + i);
+    }
     prepare_unit<T>(at, units[p]);
     all[p] = units + p;
   }
@@ -135,7 +137,7 @@ template <dtype T, uint32_t P, uint32_t R>
 constinit const lanes no_sums[stream_panels * stream_rows] = {};
 
 /// A few panels times R rows: of each panel a unit, then of each the next.
-template <dtype T, uint32_t R>
+template <dtype T, uint32_t R, bool asks>
 [[gnu::noinline]] void multiply_streams(const matrix& w, const product_part& part,
                                         const panel_group& group, const row_block& rows,
                                         waiting_sums& waiting) {
@@ -148,9 +150,10 @@ template <dtype T, uint32_t R>
     for (uint32_t u = units.begin; u < units.end; u++) {
       const x_unit* x = rows.x + size_t{u - rows.k.begin} * R;
       uint32_t p = 0;
-      for (; p + P <= group.count; p += P) add_from_memory<T, P, R>(group, p, u, x, before, sums);
+      for (; p + P <= group.count; p += P)
+        add_from_memory<T, P, R, asks>(group, p, u, x, before, sums);
       if constexpr (P > 1) {
-        for (; p < group.count; p++) add_from_memory<T, 1, R>(group, p, u, x, before, sums);
+        for (; p < group.count; p++) add_from_memory<T, 1, R, asks>(group, p, u, x, before, sums);
       }
       before = sums;
     }
@@ -162,14 +165,14 @@ template <dtype T, uint32_t R>
   store_tile(part, group, {nullptr, 0, rows.begin, R, 0}, waiting.sums(part.segment_end - 1, 0));
 }
 
-/// multiply_streams for 1 to R rows of x.
-template <dtype T, uint32_t R = stream_rows>
+/// multiply_streams for 1 to R rows of x. A Zen 4 reads one or two rows' weights faster unasked.
+template <dtype T, bool zen4, uint32_t R = stream_rows>
 void multiply_few(const matrix& w, const product_part& part, const panel_group& group,
                   const row_block& rows, waiting_sums& waiting) {
   if constexpr (R > 1) {
-    if (rows.size() < R) return multiply_few<T, R - 1>(w, part, group, rows, waiting);
+    if (rows.size() < R) return multiply_few<T, zen4, R - 1>(w, part, group, rows, waiting);
   }
-  multiply_streams<T, R>(w, part, group, rows, waiting);
+  multiply_streams<T, R, !zen4 || (R > 2)>(w, part, group, rows, waiting);
 }
 
 /// Some units of a segment.
@@ -269,11 +272,11 @@ void multiply_blocks(const matrix& w, const product_part& part, const panel_grou
   }
 }
 
-template <dtype T, bool spare_pipes = false>
+template <dtype T, bool zen4 = false>
 void multiply_quant(const matrix& w, const product_part& part, const activations& x, float* y,
                     size_t y_stride) {
   if (x.rows == 0) return;
-  alignas(64) quant_work<ready_unit<T, spare_pipes>> work(part);
+  alignas(64) quant_work<ready_unit<T, zen4>> work(part);
   static_assert(sizeof work + 4096 <= kernel_stack_bytes);
   constexpr uint32_t P = tile_panels_quant;
   size_t stride = size_t{w.cols / block_elements(T)} * panel_block_bytes(T);
@@ -293,10 +296,10 @@ void multiply_quant(const matrix& w, const product_part& part, const activations
   // Each stream goes along panels that lie one behind the other.
   uint32_t length = (end - p) / stream_panels;
   for (uint32_t i = 0; i < length; i++, p++) {
-    multiply_few<T>(w, part, group_of(p, length, stream_panels), rows, work.tree);
+    multiply_few<T, zen4>(w, part, group_of(p, length, stream_panels), rows, work.tree);
   }
   p += (stream_panels - 1) * length;
-  if (p < end) multiply_few<T>(w, part, group_of(p, 1, end - p), rows, work.tree);
+  if (p < end) multiply_few<T, zen4>(w, part, group_of(p, 1, end - p), rows, work.tree);
 }
 
 }  // namespace
