@@ -61,6 +61,12 @@ void declare_form(CLI::App& command, generate_flags& f) {
   group->require_option(0, 1);
 }
 
+std::string row_names() {
+  std::vector<const char*> names;
+  for (const cpu_row* row : cpu_rows()) names.push_back(row->name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 void declare_compute(CLI::App& command, generate_flags& f) {
   auto* group = command.add_option_group("Compute",
                                          "none of these changes the answer's bits, "
@@ -71,8 +77,7 @@ void declare_compute(CLI::App& command, generate_flags& f) {
       ->capture_default_str();
   group->add_option("--threads", f.engine.threads, "per rank; 0: the cores, shared by the ranks")
       ->capture_default_str();
-  group->add_option("--isa", f.isa,
-                    "reference, avx2, avx512, avx512vnni, zen4; default: the best here");
+  group->add_option("--isa", f.isa, row_names() + "; default: the best here");
   group->add_option("--quant", f.quant, "convert a float model while loading: q8_0, q4_0, ...");
   group->add_option("--kv", f.kv, "keys and values as f32, bf16 or int8")->capture_default_str();
   group->add_option("--page-size", f.engine.page_tokens, "tokens in a key/value page, 1 to 64")
@@ -128,9 +133,7 @@ void declare(CLI::App& command, generate_flags& f) {
 result<void> understand(generate_flags& f) {
   if (!f.isa.empty()) {
     f.engine.row = find_cpu_row(f.isa.c_str());
-    if (!f.engine.row)
-      return fail("--isa {}: there is none; there are: reference, avx2, avx512, avx512vnni, zen4",
-                  f.isa);
+    if (!f.engine.row) return fail("--isa {}: there is none; there are: {}", f.isa, row_names());
     if (!runs_here(*f.engine.row))
       return fail("--isa {}: this processor lacks it; the best here is {}", f.isa,
                   best_cpu_row().name);

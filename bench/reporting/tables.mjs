@@ -43,7 +43,7 @@ function probes(lines) {
     "claimed." + again(lines.filter((l) => l.what === "again").length);
 }
 const again = (times) => times === 0 ? "" : ` What reading limits was measured again ${times} ` +
-  `time${times === 1 ? "" : "s"} for that reason, until the probes agreed.`;
+  `time${times === 1 ? "" : "s"} for that reason.`;
 
 function decode(lines) {
   const same = (f) => f.judged === undefined ? ""

@@ -7,7 +7,7 @@ namespace lethe {
 namespace {
 
 /// `zen4`: as that processor takes quantized weights best (ready_unit, multiply_few).
-template <bool zen4 = false>
+template <bool zen4>
 void matmul(const matrix& w, const product_part& part, const activations& x, float* y,
             size_t y_stride) {
   if (part.row_begin >= part.row_end || part.segment_begin >= part.segment_end) return;

@@ -157,7 +157,7 @@ template <dtype T, uint32_t R, bool asks>
       }
       before = sums;
     }
-    if (before == no_sums) {  // a segment without units
+    if (units.size() == 0) {
       for (uint32_t i = 0; i < count; i++) sums[i] = zero();
     }
     waiting.close(s, 0, count);
@@ -272,7 +272,7 @@ void multiply_blocks(const matrix& w, const product_part& part, const panel_grou
   }
 }
 
-template <dtype T, bool zen4 = false>
+template <dtype T, bool zen4>
 void multiply_quant(const matrix& w, const product_part& part, const activations& x, float* y,
                     size_t y_stride) {
   if (x.rows == 0) return;
