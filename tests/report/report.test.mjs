@@ -261,6 +261,10 @@ test('a probe stands right behind each program of ours', async () => {
   const said = readFileSync(results, 'utf8').trim().split('\n').map((l) => JSON.parse(l).what);
   assert.deepEqual(said, ['context', 'probe', 'ours', 'probe', 'more', 'probe', 'theirs', 'judged',
                           'probe', 'other', 'probe']);
+  const failing = { ...unit({ argv: ['/bin/false'], tags: {} }), may_fail: true };
+  await measuring.run([failing, unit(say('other'))]);
+  const more = readFileSync(results, 'utf8').trim().split('\n').slice(said.length);
+  assert.deepEqual(more.map((l) => JSON.parse(l).what), ['probe', 'probe', 'other', 'probe']);
 });
 
 test('what reading limits is measured again until the probes agree, four times at most', async () => {
