@@ -100,7 +100,8 @@ stored value_at(const kv_view& kv, uint32_t token) {
   size_t bytes = kv_row_bytes(kv.type, head_dim) - scale;
   const std::byte* values =
       kv.pool + kv.pages[token / page_tokens] * kv.page_bytes + kv.value_offset;
-  return {values + row * bytes, 1, kv_number_bytes(kv.type),
+  size_t rows = kv_value_group(kv.type, page_tokens);
+  return {values + row / rows * rows * bytes + row % rows, 1, kv_number_bytes(kv.type) * rows,
           values + page_tokens * bytes + 4 * row};
 }
 

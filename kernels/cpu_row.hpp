@@ -48,6 +48,12 @@ enum class kv_type : uint8_t { f32, bf16, int8 };
   return t == kv_type::int8 ? 4 : 1;
 }
 
+/// Tokens whose values lie side by side, number by number: int8's are weighed four at once. A page
+/// that doesn't hold fours has rows.
+[[gnu::always_inline]] constexpr uint32_t kv_value_group(kv_type t, uint32_t page_tokens) {
+  return t == kv_type::int8 && page_tokens % 4 == 0 ? 4 : 1;
+}
+
 /// Bytes of one head's key or value for one token; int8: numbers filled up to a multiple of four,
 /// and a float scale.
 [[gnu::always_inline]] constexpr uint32_t kv_row_bytes(kv_type t, uint32_t head_dim) {
@@ -63,13 +69,14 @@ enum class kv_type : uint8_t { f32, bf16, int8 };
 }
 
 /// The keys and values of one layer and one kv head of one request, in pages. Token t lies in page
-/// pages[t / page_tokens] as its row r = t % page_tokens. A value is a row, a key a column, so that
-/// keys side by side are multiplied at once (a device has rows of both: device_kv). With `page` =
-/// pool + pages[..] * page_bytes, `size` = kv_number_bytes, `group` = kv_key_group and `row` =
-/// kv_row_bytes, without the scale:
+/// pages[t / page_tokens] as its row r = t % page_tokens. A value is a row, or four are side by
+/// side, a key a column, so that keys side by side are multiplied at once (a device has rows of
+/// both: device_kv). With `page` = pool + pages[..] * page_bytes, `size` = kv_number_bytes, `group`
+/// = kv_key_group, `rows` = kv_value_group and `row` = kv_row_bytes, without the scale:
 ///   number d of the key   page + key_offset   + (d / group * page_tokens + r) * group * size
 ///                                             + d % group * size
-///   number d of the value page + value_offset + r * row + d * size
+///   number d of the value page + value_offset + r / rows * rows * row
+///                                             + (d * rows + r % rows) * size
 ///   int8, the key's scale page + key_offset   + page_tokens * row + r * 4
 ///   int8, the value's     page + value_offset + page_tokens * row + r * 4
 struct kv_view {

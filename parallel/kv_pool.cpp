@@ -40,17 +40,22 @@ void kv_pool::wipe(uint32_t page) {
   touched_[page] = 0;
 }
 
-/// Nothing behind the copied tokens: of keys, which are columns, a piece of each row of groups.
+/// Nothing behind the copied tokens: of keys, which are columns, a piece of each row of groups, of
+/// values that lie side by side with later ones their numbers one by one.
 void kv_pool::copy(const page_copy& c) {
   size_t scale = layout_.type == kv_type::int8 ? 4 : 0, all = layout_.page_tokens;
   size_t row = kv_row_bytes(layout_.type, layout_.head_dim) - scale;
   size_t group = kv_number_bytes(layout_.type) * kv_key_group(layout_.type);
+  size_t rows = kv_value_group(layout_.type, layout_.page_tokens), whole = c.tokens / rows * rows;
   std::byte *to = at(c.to), *from = at(c.from);
   auto piece = [&](size_t offset, size_t bytes) { std::memcpy(to + offset, from + offset, bytes); };
   for (size_t i = 0; i < size_t{layout_.layers} * layout_.kv_heads; ++i) {
     size_t keys = i * 2 * layout_.half_bytes(), values = keys + layout_.half_bytes();
     for (size_t at = 0; at < row * all; at += group * all) piece(keys + at, group * c.tokens);
-    piece(values, row * c.tokens);
+    piece(values, row * whole);
+    for (size_t at = row * whole; whole < c.tokens && at < row * (whole + rows); at += rows) {
+      piece(values + at, c.tokens - whole);
+    }
     for (size_t half : {keys, values}) piece(half + row * all, scale * c.tokens);
   }
 }

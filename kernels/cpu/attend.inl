@@ -42,6 +42,9 @@ constexpr uint32_t few_queries = 8;
 inline bool lies_in_vectors(const kv_view& kv) {
   return has_whole_vectors(kv) && kv.head_dim % 16 == 0;
 }
+inline bool in_pages(const attention_work& w) {
+  return w.queries <= few_queries && lies_in_vectors(w.part.kv);
+}
 
 void begin_queries(const attention_work& w) {
   const attention_part& part = w.part;
@@ -75,36 +78,42 @@ void score(const attention_work& w, const tile_span& t, const Keys& keys) {
   });
 }
 
-inline void score(const attention_work& w, const tile_span& t, const int8_keys& keys) {
+inline void score(const attention_work& w, const tile_span& t, const int8_keys& keys,
+                  coming_int8& next) {
   int8_product all{reinterpret_cast<const int8_t*>(w.in(w.at.queries)), w.at.padded_dim * 4,
                    w.in(w.at.query_corrections), w.in(w.at.scores)};
-  score_int8(all, w.queries, keys, vectors_within(t), w.part.kv.head_dim);
+  score_int8(all, w.queries, keys, vectors_within(t), w.part.kv.head_dim, next);
 }
 
-/// Sums of int8 numbers become scores.
-inline void scale_scores(const attention_work& w, uint32_t q, span_of_k vectors) {
-  float* scores = w.in(w.at.scores) + size_t{q} * attention_tile;
-  lanes query = set1(w.in(w.at.query_scales)[q]);
-  for (uint32_t v = vectors.begin; v < vectors.end; v++) {
-    lanes key = load(w.in(w.at.key_scales) + v * 16);
-    store(scores + v * 16, mul(mul(load(scores + v * 16), key), query));
+/// The scores of one query and tile.
+using tile_scores = lanes[attention_tile / 16];
+
+/// int8: they were sums of integers.
+template <class T>
+inline void load_scores(const attention_work& w, uint32_t q, tile_scores& s) {
+  const float* from = w.in(w.at.scores) + size_t{q} * attention_tile;
+  for (uint32_t v = 0; v < attention_tile / 16; v++) {
+    s[v] = load(from + v * 16);
+    if (!scaled<T>) continue;
+    s[v] = mul(s[v], load(w.in(w.at.key_scales) + v * 16));
+    s[v] = mul(s[v], set1(w.in(w.at.query_scales)[q]));
   }
 }
 
-/// Keys that the query does not see get a score of -infinity. Returns the greatest score.
-inline float mask_scores(float* scores, span_of_k vectors, span_of_k seen) {
+/// Keys that the query does not see get a score of -infinity.
+inline void mask_scores(tile_scores& s, span_of_k seen) {
   static constexpr float numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  lanes greatest = set1(-__builtin_inff()), unseen = greatest;
-  for (uint32_t v = vectors.begin; v < vectors.end; v++) {
-    lanes s = load(scores + v * 16);
-    if (seen.begin > v * 16 || seen.end < v * 16 + 16) {
-      lanes key = add(load(numbers), set1(float(v * 16)));
-      s = select(less(key, set1(float(seen.begin))), unseen, s);
-      s = select(less(key, set1(float(seen.end))), s, unseen);
-      store(scores + v * 16, s);
-    }
-    greatest = max(greatest, s);
+  lanes unseen = set1(-__builtin_inff());
+  for (uint32_t v = 0; v < attention_tile / 16; v++) {
+    lanes key = add(load(numbers), set1(float(v * 16)));
+    s[v] = select(less(key, set1(float(seen.begin))), unseen, s[v]);
+    s[v] = select(less(key, set1(float(seen.end))), s[v], unseen);
   }
+}
+
+inline float greatest_of_scores(const tile_scores& s) {
+  lanes greatest = s[0];
+  for (uint32_t v = 1; v < attention_tile / 16; v++) greatest = max(greatest, s[v]);
   return max_of(greatest);
 }
 
@@ -119,31 +128,54 @@ inline void raise_to(const attention_work& w, uint32_t q, float now) {
   before = now;
 }
 
-/// One query's scores become weights relative to the greatest score so far; of int8 values times
-/// their scales, once they are in the total.
-template <class T>
-inline void weigh(const attention_work& w, uint32_t q, span_of_k vectors) {
-  float* scores = w.in(w.at.scores) + size_t{q} * attention_tile;
-  lanes greatest = set1(w.in(w.at.maxima)[q]), total = zero();
-  for (uint32_t v = vectors.begin; v < vectors.end; v++) {
-    lanes weight = exp_of_negative(sub(load(scores + v * 16), greatest));
-    total = add(total, weight);
-    lanes scale = scaled<T> ? load(w.in(w.at.value_scales) + v * 16) : zero();
-    store(scores + v * 16, times<T>(weight, scale));
+/// int8 weights, times the scales of their values already, as integers.
+inline void round_weights(const attention_work& w, uint32_t q, const tile_scores& weights) {
+  lanes most = zero();
+  for (uint32_t v = 0; v < attention_tile / 16; v++) most = max(weights[v], most);
+  float amax = max_of(most);
+  lanes inverse = set1(32767.0f / amax);
+  int8_t* to = reinterpret_cast<int8_t*>(w.in(w.at.weights)) + size_t{q} * 2 * attention_tile;
+  for (uint32_t v = 0; v < attention_tile / 16; v++) {
+    store_weights(to, v * 16, round_to_int(mul(weights[v], inverse)));
   }
-  w.in(w.at.totals)[q] += sum_of(total);
+  w.in(w.at.weight_scales)[q] = amax / 32767.0f;
 }
 
+/// One query's scores become weights relative to the greatest score so far; those of int8 values
+/// are multiplied with their scales once they are in the total.
 template <class T>
-void weigh_all(const attention_work& w, const tile_span& t) {
-  span_of_k vectors = vectors_within(t);
+inline void weigh(const attention_work& w, uint32_t q, span_of_k seen) {
+  tile_scores s;
+  load_scores<T>(w, q, s);
+  if (seen.end - seen.begin < attention_tile) mask_scores(s, seen);
+  raise_to(w, q, greatest_of_scores(s));
+  lanes greatest = set1(w.in(w.at.maxima)[q]), total = zero();
+  float* to = w.in(w.at.scores) + size_t{q} * attention_tile;
+  for (uint32_t v = 0; v < attention_tile / 16; v++) {
+    s[v] = exp_of_negative(sub(s[v], greatest));
+    total = add(total, s[v]);
+    if constexpr (scaled<T>) {
+      s[v] = mul(s[v], load(w.in(w.at.value_scales) + v * 16));
+    } else {
+      store(to + v * 16, s[v]);
+    }
+  }
+  w.in(w.at.totals)[q] += sum_of(total);
+  if constexpr (scaled<T>) round_weights(w, q, s);
+}
+
+/// f() before each query.
+template <class T, class F>
+inline void weigh_all(const attention_work& w, const tile_span& t, F f) {
   for (uint32_t token = 0; token < w.part.tokens; token++) {
     span_of_k seen = seen_by(w.part, token, t);
-    if (seen.begin == seen.end) continue;
     for (uint32_t q = token * w.part.heads; q < (token + 1) * w.part.heads; q++) {
-      if (scaled<T>) scale_scores(w, q, vectors);
-      raise_to(w, q, mask_scores(w.in(w.at.scores) + size_t{q} * attention_tile, vectors, seen));
-      weigh<T>(w, q, vectors);
+      f();
+      if (seen.begin < seen.end) {
+        weigh<T>(w, q, seen);
+      } else if (scaled<T>) {
+        w.in(w.at.weight_scales)[q] = 0.0f;
+      }
     }
   }
 }
@@ -211,12 +243,11 @@ inline tile_span tile_after(const attention_part& part, const tile_span& t) {
 }
 
 /// A few queries take keys and values from where they lie. While a tile's keys are multiplied its
-/// values are asked for, while those are summed the next tile's keys, and with int8 its values.
+/// values are asked for, while those are summed the next tile's keys.
 template <class T>
 void attend_in_pages(const attention_work& w) {
   const kv_view& kv = w.part.kv;
   tile_places<T> places[2];
-  size_t row_step = padded<T>(kv.head_dim);
   tile_span t = first_tile(w.part);
   locate<T>(kv, t, places[0]);
   for (uint32_t turn = 0; t.first < t.last; turn = 1 - turn) {
@@ -228,49 +259,66 @@ void attend_in_pages(const attention_work& w) {
     } else {
       after = here;
     }
-    if constexpr (scaled<T>) {
-      score(w, t, keys_in_pages(kv, here));
-      load_scales(t, here, w.in(w.at.key_scales), w.in(w.at.value_scales));
-      weigh_all<T>(w, t);
-      sum_values(w, t, page_values<T, coming_int8>{here, row_step, all_of(kv, after)});
-    } else {
-      score(w, t, page_keys<T>{here, kv.page_tokens, values_of(kv, here)});
-      weigh_all<T>(w, t);
-      sum_values(w, t, page_values<T, coming<asks_of<T>>>{here, row_step, keys_of(kv, after)});
-    }
+    score(w, t, page_keys<T>{here, kv.page_tokens, values_of(kv, here)});
+    weigh_all<T>(w, t, [] {});
+    sum_values(w, t, page_values<T>{here, kv.head_dim, keys_of(kv, after)});
     t = next;
   }
 }
 
-/// The tile's sums with int8 keys, for many queries.
-inline void score_copied(const attention_work& w, const tile_span& t) {
-  const kv_view& kv = w.part.kv;
-  float *keys = w.in(w.at.key_scales), *values = w.in(w.at.value_scales);
-  if (has_whole_vectors(kv)) {
-    tile_places<int8_numbers> places;
-    locate<int8_numbers>(kv, t, places);
-    load_scales(t, places, keys, values);
-    return score(w, t, keys_in_pages(kv, places));
-  }
-  load_scales_one_by_one(kv, t, keys, values);
-  score(w, t, copy_keys(kv, t, reinterpret_cast<int8_t*>(w.in(w.at.keys))));
-}
-
-/// Many queries share a tile's keys and values as floats, int8 keys as they are.
+/// Many queries share a tile's keys and values as floats.
 template <class T>
 void attend_copied(const attention_work& w) {
   float *keys = w.in(w.at.keys), *values = w.in(w.at.values);
   for (tile_span t = first_tile(w.part); t.first < t.last; t = tile_after(w.part, t)) {
+    load_keys<T>(w.part.kv, t, keys);
     load_values<T>(w.part.kv, t, values, w.at.padded_dim);
-    if constexpr (scaled<T>) {
-      score_copied(w, t);
-    } else {
-      load_keys<T>(w.part.kv, t, keys);
-      score(w, t, float_rows{keys, attention_tile});
-    }
-    weigh_all<T>(w, t);
+    score(w, t, float_rows{keys, attention_tile});
+    weigh_all<T>(w, t, [] {});
     sum_values(w, t, float_rows{values, w.at.padded_dim});
   }
+}
+
+/// int8 keys and values are taken from where they lie, or copied as they are. A few queries ask for
+/// the next tile's.
+void attend_int8(const attention_work& w) {
+  const kv_view& kv = w.part.kv;
+  bool whole = has_whole_vectors(kv), ask = in_pages(w);
+  float *key_scales = w.in(w.at.key_scales), *value_scales = w.in(w.at.value_scales);
+  weighted_values sums{reinterpret_cast<const int8_t*>(w.in(w.at.weights)),
+                       w.in(w.at.weight_scales), w.in(w.at.sums), w.at.padded_dim};
+  tile_places<int8_numbers> places[2];
+  tile_span t = first_tile(w.part);
+  if (whole) locate<int8_numbers>(kv, t, places[0]);
+  for (uint32_t turn = 0; t.first < t.last; turn = 1 - turn) {
+    const tile_places<int8_numbers>& here = places[turn];
+    tile_places<int8_numbers>& after = places[1 - turn];
+    tile_span next = tile_after(w.part, t);
+    coming_int8 coming;
+    if (whole && next.first < next.last) {
+      locate<int8_numbers>(kv, next, after);
+      if (ask) coming = {keys_in_pages(kv, after), values_in_pages(after), kv.head_dim, w.queries};
+    }
+    if (whole) {
+      load_scales(t, here, key_scales, value_scales);
+      score(w, t, keys_in_pages(kv, here), coming);
+    } else {
+      load_scales_one_by_one(kv, t, key_scales, value_scales);
+      score(w, t, copy_keys(kv, t, reinterpret_cast<int8_t*>(w.in(w.at.keys))), coming);
+    }
+    weigh_all<int8_numbers>(w, t, [&] { coming.ask(coming_int8::weighing); });
+    int8_values values =
+        lies_in_vectors(kv)
+            ? values_in_pages(here)
+            : copy_values(kv, t, reinterpret_cast<int8_t*>(w.in(w.at.values)), w.at.padded_dim);
+    add_values(sums, w.queries, values, vectors_within(t), coming);
+    t = next;
+  }
+}
+
+template <class T>
+void attend_floats(const attention_work& w) {
+  in_pages(w) ? attend_in_pages<T>(w) : attend_copied<T>(w);
 }
 
 /// Softmax over tiles of keys in order, each query keeping its greatest score, the total of its
@@ -278,12 +326,18 @@ void attend_copied(const attention_work& w) {
 void attend(const attention_part& part) {
   attention_work w{part, layout_of(part.tokens, part.heads, part.kv.head_dim),
                    part.tokens * part.heads};
-  bool in_pages = w.queries <= few_queries && lies_in_vectors(part.kv);
   begin_queries(w);
-  for_numbers(part.kv.type, [&]<class T>(T) {
-    if (in_pages) return attend_in_pages<T>(w);
-    attend_copied<T>(w);
-  });
+  switch (part.kv.type) {
+    case kv_type::f32:
+      attend_floats<f32_numbers>(w);
+      break;
+    case kv_type::bf16:
+      attend_floats<bf16_numbers>(w);
+      break;
+    case kv_type::int8:
+      attend_int8(w);
+      break;
+  }
   end_queries(w);
 }
 

@@ -4,7 +4,8 @@
 #include "kernels/cpu/attend_tile.inl"
 
 // int8 keys are multiplied as integers, with queries that are rounded as keys are: a score is
-// (sum of q * k) * scale of the key * scale of the query. The sum is exact, in any order.
+// (sum of q * k) * scale of the key * scale of the query. So are values, with weights times their
+// scales, of 15 bits: 32767ths of a tile's greatest. These sums are exact, in any order.
 
 namespace lethe {
 namespace {
@@ -31,6 +32,49 @@ struct int8_keys {
   size_t step;
 };
 
+/// A tile's values: the first fours of each 16, four numbers for each column.
+struct int8_values {
+  const int8_t* at[attention_tile / 16];
+};
+
+/// The next tile's keys and values, asked for in the order they lie in, evenly while a tile is
+/// worked on: its products are so short that what is asked for in one of its parts comes too late.
+/// With the scales, where a page holds one vector of 16 keys. One that begins empty asks nothing.
+class coming_int8 {
+ public:
+  coming_int8() = default;
+  coming_int8(const int8_keys& keys, const int8_values& values, uint32_t head_dim, uint32_t queries)
+      : steps_{keys.step, 64}, lines_(head_dim / 4 + 1), left_(runs * lines_) {
+    for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v] = keys.at[v];
+    for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v + 1] = values.at[v];
+    next_ = first_[0];
+    uint32_t parts = queries * (weighing + 12 * head_dim / 64);
+    each_ = (left_ + parts - 1) / parts;
+  }
+  /// Parts of about sixteen products: of a query's scores, of its values, and so many for its
+  /// weights.
+  static constexpr uint32_t weighing = 5;
+  /// Not inlined, g++ takes it for a call without effect.
+  [[gnu::always_inline]] void ask(uint32_t parts = 1) {
+    uint32_t lines = least_of(parts * each_, left_);
+    left_ -= lines;
+    for (; lines > 0; lines--) {
+      __builtin_prefetch(next_, 0, 2);
+      next_ += steps_[run_ % 2];
+      if (++line_ < lines_) continue;
+      line_ = 0;
+      next_ = first_[++run_ % runs];
+    }
+  }
+
+ private:
+  static constexpr uint32_t runs = attention_tile / 16 * 2;
+  const int8_t* first_[runs] = {};  // keys, values, and so on
+  size_t steps_[2] = {};
+  uint32_t lines_ = 0, left_ = 0, each_ = 0, run_ = 0, line_ = 0;
+  const int8_t* next_ = nullptr;
+};
+
 struct int8_product {
   const int8_t* queries;
   size_t query_stride;
@@ -44,7 +88,7 @@ struct int8_product {
 
 template <uint32_t rows, uint32_t vectors>
 inline void score_block(const int8_product& p, const int8_keys& keys, uint32_t column,
-                        uint32_t groups) {
+                        uint32_t groups, coming_int8& next) {
   int_lanes sum[rows][vectors];
   const int8_t* key[vectors];
 #pragma GCC unroll 8
@@ -56,6 +100,7 @@ inline void score_block(const int8_product& p, const int8_keys& keys, uint32_t c
     for (uint32_t v = 0; v < vectors; v++) sum[r][v] = correction;
   }
   for (uint32_t g = 0; g < groups; g++) {
+    next.ask();
     key_numbers k[vectors];
 #pragma GCC unroll 8
     for (uint32_t v = 0; v < vectors; v++) k[v] = key_numbers_at(key[v] + g * keys.step);
@@ -77,12 +122,12 @@ inline void score_block(const int8_product& p, const int8_keys& keys, uint32_t c
 
 /// The sums of all queries with a tile's keys, not scaled.
 inline void score_int8(const int8_product& all, uint32_t queries, const int8_keys& keys,
-                       span_of_k vectors, uint32_t head_dim) {
+                       span_of_k vectors, uint32_t head_dim, coming_int8& next) {
   for_panels(vectors, [&](uint32_t column, auto width) {
     for_blocks(queries, [&](uint32_t q, uint32_t count) {
       int8_product p = all.of_row(q);
       by_count(count, [&]<uint32_t rows>(number<rows>) {
-        score_block<rows, width.count>(p, keys, column, (head_dim + 3) / 4);
+        score_block<rows, width.count>(p, keys, column, (head_dim + 3) / 4, next);
         p = p.of_row(rows);
       });
     });
@@ -105,36 +150,87 @@ inline int8_keys keys_in_pages(const kv_view& kv, const tile_places<int8_numbers
   return keys;
 }
 
-/// The next tile's keys and values, asked for while a tile's values are summed: its products are
-/// too short for that.
-struct coming_int8 {
-  static constexpr uint32_t steps = attention_tile, places = attention_tile / 16, asks = 2;
-  static constexpr uint32_t turns = steps * asks / places;  // of each place
-  const std::byte *key[places], *value[places];
-  size_t key_step, value_bytes;
-  uint32_t key_lines;
-  /// Not inlined, g++ takes it for a call without effect.
-  [[gnu::always_inline]] void ask(uint32_t i) const {
-#pragma GCC unroll 2
-    for (uint32_t j = 0; j < asks; j++) {
-      uint32_t place = (i * asks + j) % places, turn = i / (places / asks);
-      __builtin_prefetch(key[place] + turn * key_lines / turns * key_step, 0, 2);
-      __builtin_prefetch(value[place] + turn * value_bytes / turns, 0, 2);
-    }
+/// Weights of [query][attention_tile], two bytes each, and what their sums count.
+struct weighted_values {
+  const int8_t* weights;
+  const float* scales;
+  float* sums;
+  size_t sum_stride;
+
+  weighted_values of_row(size_t r) const {
+    return {weights + r * 2 * attention_tile, scales + r, sums + r * sum_stride, sum_stride};
   }
 };
-/// With the scales, where a page holds one vector of 16 keys.
-inline coming_int8 all_of(const kv_view& kv, const tile_places<int8_numbers>& places) {
-  coming_int8 next{{},
-                   {},
-                   size_t{kv.page_tokens} * 4,
-                   16 * kv_row_bytes(kv.type, kv.head_dim),
-                   (kv.head_dim + 3) / 4 + 1};
-  for (uint32_t v = 0; v < attention_tile / 16; v++) {
-    next.key[v] = reinterpret_cast<const std::byte*>(places.at[v].key);
-    next.value[v] = reinterpret_cast<const std::byte*>(places.at[v].value);
+
+/// Adds the values of vectors [begin, end) of 16 keys; to queries that see none of them, or see
+/// only zeros, nothing. Not inlined: its loop needs the registers.
+template <uint32_t rows, uint32_t vectors>
+[[gnu::noinline]] void add_value_block(const weighted_values& w, const int8_values& values,
+                                       uint32_t column, span_of_k keys, coming_int8& next) {
+  value_sums sums[rows][vectors];
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < vectors; j++) sums[r][j] = no_values();
   }
-  return next;
+  size_t step = w.sum_stride * 4;
+  for (uint32_t k = keys.begin; k < keys.end; k++) {
+    const int8_t *four = values.at[k] + column * 4,
+                 *weights = w.weights + 4 * four_weights_bytes * k;
+    for (uint32_t i = 0; i < 4; i++, four += step, weights += four_weights_bytes) {
+      next.ask();
+      value_numbers v[vectors];
+#pragma GCC unroll 8
+      for (uint32_t j = 0; j < vectors; j++) v[j] = value_numbers_at(four + 64 * j);
+#pragma GCC unroll 8
+      for (uint32_t r = 0; r < rows; r++) {
+        four_weights by = weights_at(weights + r * 2 * attention_tile);
+#pragma GCC unroll 8
+        for (uint32_t j = 0; j < vectors; j++) sums[r][j].add(v[j], by);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < rows; r++) {
+    if (w.scales[r] == 0.0f) continue;
+    lanes scale = set1(w.scales[r]);
+    float* to = w.sums + r * w.sum_stride + column;
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < vectors; j++) {
+      store(to + 16 * j, fma(sums[r][j].all(), scale, load(to + 16 * j)));
+    }
+  }
+}
+
+inline void add_values(const weighted_values& all, uint32_t queries, const int8_values& values,
+                       span_of_k keys, coming_int8& next) {
+  for_panels({0, uint32_t(all.sum_stride / 16)}, [&](uint32_t column, auto width) {
+    uint32_t q = 0;
+    auto add = [&]<uint32_t rows>(number<rows>) {
+      for (; q + rows <= queries; q += rows) {
+        add_value_block<rows, width.count>(all.of_row(q), values, column, keys, next);
+      }
+    };
+    add(number<value_rows>{});
+    add(number<1>{});
+  });
+}
+
+/// Values as four side by side, [fours][padded_dim][4], out of pages that don't hold them so.
+inline int8_values copy_values(const kv_view& kv, const tile_span& t, int8_t* to,
+                               size_t padded_dim) {
+  for (uint32_t i = t.first; i < t.last; i++) {
+    kv_place<int8_numbers> from = place_of<int8_numbers>(kv, i);
+    uint32_t row = i - t.base;
+    int8_t* at = to + row / 4 * 4 * padded_dim + row % 4;
+    for (uint32_t d = 0; d < kv.head_dim; d++) at[4 * d] = from.value[d * from.value_step];
+  }
+  return {{to, to + 16 * padded_dim, to + 32 * padded_dim, to + 48 * padded_dim}};
+}
+inline int8_values values_in_pages(const tile_places<int8_numbers>& places) {
+  int8_values values{};
+  for (uint32_t v = 0; v < attention_tile / 16; v++) values.at[v] = places.at[v].value;
+  return values;
 }
 
 /// The scales of a tile's keys and values side by side.

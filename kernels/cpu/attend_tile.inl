@@ -105,13 +105,13 @@ struct page_keys {
   }
 };
 
-/// A tile's values as they lie in pages, without their scales: row k is the value of key k, `step`
-/// numbers after the one before.
-template <class T, class Next>
+/// A tile's values as they lie in pages: row k is the value of key k, `step` numbers after the one
+/// before.
+template <class T>
 struct page_values {
   const tile_places<T>& places;
   size_t step;
-  Next next;
+  coming<asks_of<T>> next;
   uint32_t column = 0;
 
   template <uint32_t vectors>
@@ -148,7 +148,7 @@ void load_keys(const kv_view& kv, const tile_span& t, float* to) {
   }
 }
 
-/// Values as [attention_tile][stride] floats, without their scales.
+/// Values as [attention_tile][stride] floats.
 template <class T>
 void load_values(const kv_view& kv, const tile_span& t, float* to, size_t stride) {
   for (uint32_t i = t.first; i < t.last; i++) {

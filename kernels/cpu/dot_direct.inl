@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu_row.hpp"
 #include "kernels/x_unit.hpp"
 
 namespace lethe {
@@ -128,6 +129,35 @@ inline int32_t key_correction(const int8_t* query, uint32_t count) {
 inline int_lanes add_key_products(int_lanes sum, const key_numbers& k, byte_lanes query) {
   return four_products(sum, k.flipped, query);
 }
+
+/// Values' weights are numbers of 15 bits. As bytes, since four bytes are multiplied with four
+/// values as they lie: the high ones of a tile, and behind them the low ones.
+inline void store_weights(int8_t* to, uint32_t key, int_lanes weights) {
+  store_int8(to + key, int_shift_right<8>(weights));
+  store_int8(to + attention_tile + key, weights);
+}
+struct four_weights {
+  byte_lanes high, low;
+};
+inline four_weights weights_at(const int8_t* from) {
+  return {four_bytes(from), four_bytes(from + attention_tile)};
+}
+using value_numbers = byte_lanes;
+inline value_numbers value_numbers_at(const int8_t* p) {
+  return load_bytes(reinterpret_cast<const uint8_t*>(p));
+}
+struct value_sums {
+  int_lanes high, low;
+  void add(const value_numbers& values, const four_weights& w) {
+    high = four_products(high, w.high, values);
+    low = four_products(low, w.low, values);
+  }
+  /// Rounded once: of a tile both fit 24 bits.
+  lanes all() const { return fma(to_float(high), set1(256.0f), to_float(low)); }
+};
+inline value_sums no_values() { return {int_zero(), int_zero()}; }
+/// Queries whose sums are in registers together, and how far apart fours of weights lie.
+inline constexpr uint32_t value_rows = 2, four_weights_bytes = 4;
 
 }  // namespace
 }  // namespace lethe

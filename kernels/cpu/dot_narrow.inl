@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu_row.hpp"
 #include "kernels/x_unit.hpp"
 
 namespace lethe {
@@ -150,6 +151,36 @@ inline int_lanes add_key_products(int_lanes sum, const key_numbers& k, byte_lane
   word_lanes pairs = byte_products(k.absolute, bytes_turned_by(query, k.numbers));
   return int_add(sum, pair_products(pairs, words_set1(1)));
 }
+
+/// Values' weights are numbers of 15 bits: words, in the order that pairs of values come in.
+inline void store_weights(int8_t* to, uint32_t key, int_lanes weights) {
+  store_words_crossed(reinterpret_cast<int16_t*>(to) + key, weights);
+}
+struct four_weights {
+  word_lanes even, odd;
+};
+inline four_weights weights_at(const int8_t* from) {
+  const int16_t* four = reinterpret_cast<const int16_t*>(from);
+  return {words_pair(four), words_pair(four + 2)};
+}
+struct value_numbers {
+  word_lanes even, odd;
+};
+inline value_numbers value_numbers_at(const int8_t* p) {
+  byte_lanes bytes = load_bytes(reinterpret_cast<const uint8_t*>(p));
+  return {words_of_even_bytes(bytes), words_of_odd_bytes(bytes)};
+}
+struct value_sums {
+  int_lanes sum;
+  void add(const value_numbers& values, const four_weights& w) {
+    sum = int_add(sum, pair_products(values.even, w.even));
+    sum = int_add(sum, pair_products(values.odd, w.odd));
+  }
+  lanes all() const { return to_float(sum); }
+};
+inline value_sums no_values() { return {int_zero()}; }
+/// Queries whose sums are in registers together, and how far apart fours of weights lie.
+inline constexpr uint32_t value_rows = 4, four_weights_bytes = 8;
 
 }  // namespace
 }  // namespace lethe

@@ -135,7 +135,6 @@ inline int_lanes round_to_int(lanes a) {
   return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)};
 }
 inline lanes to_float(int_lanes a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
-inline lanes from_int8(const int8_t* p) { return to_float(int_from_int8(p)); }
 inline void store_int8(int8_t* p, int_lanes a) {
   // The lowest byte of each int: lanes 0-3 of each half to the left, then joined.
   __m256i pick = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
@@ -264,6 +263,23 @@ inline byte_lanes four_bytes(const int8_t* x) {
 /// w[2i] * x[2i] + w[2i+1] * x[2i+1], w without sign, x with; the sum must fit 16 bits.
 inline word_lanes byte_products(byte_lanes w, byte_lanes x) {
   return {_mm256_maddubs_epi16(w.lo, x.lo), _mm256_maddubs_epi16(w.hi, x.hi)};
+}
+/// Each lane's bytes 0 and 2, or 1 and 3, with sign.
+inline word_lanes words_of_even_bytes(byte_lanes a) {
+  return {_mm256_srai_epi16(_mm256_slli_epi16(a.lo, 8), 8),
+          _mm256_srai_epi16(_mm256_slli_epi16(a.hi, 8), 8)};
+}
+inline word_lanes words_of_odd_bytes(byte_lanes a) {
+  return {_mm256_srai_epi16(a.lo, 8), _mm256_srai_epi16(a.hi, 8)};
+}
+/// Numbers of 15 bits, or INT32_MIN as 0: of each four the first, the third, the second, the
+/// fourth.
+inline void store_words_crossed(int16_t* p, int_lanes a) {
+  __m256i low = _mm256_set1_epi32(0x7fff);
+  __m256i words = _mm256_packs_epi32(_mm256_and_si256(a.lo, low), _mm256_and_si256(a.hi, low));
+  words = _mm256_permute4x64_epi64(words, 0xd8);
+  words = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(words, 0xd8), 0xd8);
+  _mm256_storeu_si256((__m256i*)p, words);
 }
 inline word_lanes words_add(word_lanes a, word_lanes b) {
   return {_mm256_add_epi16(a.lo, b.lo), _mm256_add_epi16(a.hi, b.hi)};

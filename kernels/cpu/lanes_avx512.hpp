@@ -60,9 +60,6 @@ inline lanes from_bf16(const uint16_t* p) {
 inline lanes from_f16(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p))};
 }
-inline lanes from_int8(const int8_t* p) {
-  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p)))};
-}
 inline void store_bf16(uint16_t* p, lanes a) {
   __m512i bits = _mm512_castps_si512(a.v);
   __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
@@ -83,6 +80,10 @@ inline int_lanes int_from_int8(const int8_t* p) {
 }
 inline int_lanes int_from_uint8(const uint8_t* p) {
   return {_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p))};
+}
+template <int bits>
+inline int_lanes int_shift_right(int_lanes a) {
+  return {_mm512_srai_epi32(a.v, bits)};
 }
 inline int_lanes round_to_int(lanes a) { return {_mm512_cvtps_epi32(a.v)}; }
 inline lanes to_float(int_lanes a) { return {_mm512_cvtepi32_ps(a.v)}; }
@@ -187,6 +188,15 @@ inline byte_lanes four_bytes(const int8_t* x) {
 /// w[2i] * x[2i] + w[2i+1] * x[2i+1], w without sign, x with; the sum must fit 16 bits.
 inline word_lanes byte_products(byte_lanes w, byte_lanes x) {
   return {_mm512_maddubs_epi16(w.v, x.v)};
+}
+inline word_lanes words_of_even_bytes(byte_lanes a) {
+  return {_mm512_srai_epi16(_mm512_slli_epi16(a.v, 8), 8)};
+}
+inline word_lanes words_of_odd_bytes(byte_lanes a) { return {_mm512_srai_epi16(a.v, 8)}; }
+inline void store_words_crossed(int16_t* p, int_lanes a) {
+  __m256i words = _mm512_cvtepi32_epi16(a.v);
+  words = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(words, 0xd8), 0xd8);
+  _mm256_storeu_si256((__m256i*)p, words);
 }
 inline word_lanes words_add(word_lanes a, word_lanes b) { return {_mm512_add_epi16(a.v, b.v)}; }
 inline byte_lanes bytes_xor(byte_lanes a, byte_lanes b) { return {_mm512_xor_si512(a.v, b.v)}; }

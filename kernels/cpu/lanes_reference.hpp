@@ -131,9 +131,6 @@ inline float float_from_f16(uint16_t h) {
 inline lanes from_f16(const uint16_t* p) {
   return each([&](int i) { return float_from_f16(p[i]); });
 }
-inline lanes from_int8(const int8_t* p) {
-  return each([&](int i) { return float(p[i]); });
-}
 /// Rounded to nearest, ties to even; a NaN stays one.
 inline void store_bf16(uint16_t* p, lanes a) {
   for (int i = 0; i < 16; i++) {
@@ -161,6 +158,10 @@ inline int_lanes int_from_int8(const int8_t* p) {
 }
 inline int_lanes int_from_uint8(const uint8_t* p) {
   return each_int([&](int i) { return int32_t(p[i]); });
+}
+template <int bits>
+inline int_lanes int_shift_right(int_lanes a) {
+  return each_int([&](int i) { return a.v[i] >> bits; });
 }
 /// To nearest, ties to even; what does not fit becomes INT32_MIN.
 inline int_lanes round_to_int(lanes a) {

@@ -25,7 +25,6 @@ struct bf16_numbers {
 struct int8_numbers {
   static constexpr kv_type type = kv_type::int8;
   using number = int8_t;
-  static lanes get(const int8_t* p) { return from_int8(p); }
   static void put(int8_t* p, lanes x) { store_int8(p, round_to_int(x)); }
 };
 
@@ -54,11 +53,13 @@ inline void for_numbers(kv_type type, F f) {
 }
 
 /// Where a token's key and value begin. The key's groups of numbers are `page_tokens` groups apart,
-/// and those of the tokens after it in the page lie beside them.
+/// and those of the tokens after it in the page lie beside them; the value's numbers are
+/// `value_step` apart.
 template <class T>
 struct kv_place {
   typename T::number *key, *value;
   float *key_scale, *value_scale;  // for scaled numbers
+  uint32_t value_step;
 };
 
 /// Numbers in a row, those that only fill it up included.
@@ -74,8 +75,10 @@ inline kv_place<T> place_at(const kv_view& kv, uint32_t of_page, uint32_t row) {
   size_t numbers = padded<T>(kv.head_dim), scales = kv.page_tokens * numbers * sizeof(number);
   std::byte* page = kv.pool + kv.pages[of_page] * kv.page_bytes;
   std::byte *keys = page + kv.key_offset, *values = page + kv.value_offset;
-  kv_place<T> at{reinterpret_cast<number*>(keys) + row * key_group<T>,
-                 reinterpret_cast<number*>(values) + row * numbers, nullptr, nullptr};
+  uint32_t group = kv_value_group(T::type, kv.page_tokens);
+  number* value = reinterpret_cast<number*>(values) + (row - row % group) * numbers + row % group;
+  kv_place<T> at{reinterpret_cast<number*>(keys) + row * key_group<T>, value, nullptr, nullptr,
+                 group};
   if (scaled<T>) {
     at.key_scale = reinterpret_cast<float*>(keys + scales) + row;
     at.value_scale = reinterpret_cast<float*>(values + scales) + row;
@@ -94,17 +97,15 @@ inline float greatest_in(const float* from, uint32_t head_dim) {
   return max_of(greatest);
 }
 
-/// A key or a value whose groups of numbers lie `step` groups apart. int8: q = round(x * 127 /
-/// amax), scale = amax / 127. Of a row so small that 127 / amax is infinite, as of zeros, every q
-/// is 0: what does not fit an int becomes INT32_MIN, whose lowest byte is 0.
-template <class T>
+/// A key or a value whose groups of `group` numbers begin `step` numbers apart. int8: q = round(x *
+/// 127 / amax), scale = amax / 127. Of a row so small that 127 / amax is infinite, as of zeros,
+/// every q is 0: what does not fit an int becomes INT32_MIN, whose lowest byte is 0.
+template <class T, uint32_t group>
 void put_row(typename T::number* to, size_t step, float* scale, const float* from,
              uint32_t head_dim) {
   float amax = scaled<T> ? greatest_in(from, head_dim) : 0.0f;
   lanes inverse = set1(127.0f / amax);
-  auto at = [&](uint32_t d) {
-    return to + d / key_group<T> * step * key_group<T> + d % key_group<T>;
-  };
+  auto at = [&](uint32_t d) { return to + d / group * step + d % group; };
   for (uint32_t d = 0; d < head_dim; d += 16) {
     uint32_t count = least_of(16, head_dim - d);
     lanes x = times<T>(load_partial(from + d, count), inverse);
@@ -164,11 +165,12 @@ void store_rows(const kv_view& kv, uint32_t position, uint32_t tokens, const flo
     if (together) {
       put_keys<T>(at, kv.page_tokens, k + t * stride, stride, kv.head_dim);
     } else {
-      put_row<T>(at.key, kv.page_tokens, at.key_scale, k + t * stride, kv.head_dim);
+      put_row<T, key_group<T>>(at.key, size_t{kv.page_tokens} * key_group<T>, at.key_scale,
+                               k + t * stride, kv.head_dim);
     }
     for (uint32_t i = t; i < t + count; i++) {
       at = place_of<T>(kv, position + i);
-      put_row<T>(at.value, 1, at.value_scale, v + i * stride, kv.head_dim);
+      put_row<T, 1>(at.value, at.value_step, at.value_scale, v + i * stride, kv.head_dim);
     }
   }
 }

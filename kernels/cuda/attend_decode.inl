@@ -87,7 +87,7 @@ struct decode_values {
   static constexpr uint32_t tiles = 8;  // whose weights are in shared words at once
   static constexpr uint32_t tiles_each = tiles / warps;
   static constexpr uint32_t maxima = tiles * attention_tile, totals = maxima + tiles;
-  static constexpr uint32_t table_at = totals + tiles;
+  static constexpr uint32_t scales = totals + tiles, table_at = scales + tiles;
   static constexpr uint32_t rows_ahead = 16;
   device_attention a;
 
@@ -133,8 +133,8 @@ struct decode_values {
     }
   }
 
-  /// The weights of some tiles, each relative to the greatest score up to it, times the values'
-  /// scales, their totals and their own greatest scores, into shared words.
+  /// The weights of some tiles, each relative to the greatest score up to it, their totals, scales
+  /// and their own greatest scores, into shared words.
   template <class Block>
   LETHE_BODY void weigh(Block& block, const kv_place& place, const float* scores, uint32_t base,
                         uint32_t first, uint32_t last, float greatest) const {
@@ -160,10 +160,13 @@ struct decode_values {
       tile_keys keys = keys_within(base + tile * attention_tile, first, last);
       lane_scores scale =
           value_scales<K>(block, place, keys, table_at + tile * table_words, a.kv.head_dim);
-      block.put(tile * attention_tile + lane, weight.low * scale.low);
-      block.put(tile * attention_tile + lane + 32, weight.high * scale.high);
+      lane_weights words = words_of<K>(block, weight, scale);
+      block.put_word(tile * attention_tile + lane, words.low);
+      block.put_word(tile * attention_tile + lane + 32, words.high);
       float total = total_of(block, weight);
-      if (lane == 0) block.put(totals + tile, total);
+      if (lane != 0) continue;
+      block.put(totals + tile, total);
+      block.put(scales + tile, words.scale);
     }
     block.barrier();
   }
@@ -184,18 +187,20 @@ struct decode_values {
                              float& sum) const {
     uint32_t d = block.y() * threads + block.thread();
     if (d >= a.kv.head_dim) return;
+    tile_sum<K> so_far{sum};
     for (uint32_t key = keys.begin; key < keys.end; key += rows_ahead) {
-      float values[rows_ahead];
+      score_sum<K> values[rows_ahead];
       for (uint32_t i = 0; i < rows_ahead; i++) {
         uint32_t near = least_of(key + i, keys.end - 1);
         const uint8_t* row = located(block, place, near, table_at + tile * table_words);
-        values[i] = kv_element<K>(row, d);
+        values[i] = number_of<K>(row, d);
       }
       for (uint32_t i = 0; i < rows_ahead; i++) {
         if (key + i >= keys.end) break;
-        sum = fused(block.get(tile * attention_tile + key + i), values[i], sum);
+        so_far.add(block.get_word(tile * attention_tile + key + i), values[i]);
       }
     }
+    sum = so_far.joined(block.get(scales + tile));
   }
 };
 

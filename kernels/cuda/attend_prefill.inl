@@ -16,7 +16,8 @@ struct prefill {
   using words = query_words<K, threads, queries, keys_words>;
   static constexpr uint32_t scores_at = words::end;
   static constexpr uint32_t factors_at = scores_at + queries * attention_tile;
-  static constexpr uint32_t totals_at = factors_at + queries, table_at = totals_at + queries;
+  static constexpr uint32_t totals_at = factors_at + queries, scales_at = totals_at + queries;
+  static constexpr uint32_t table_at = scales_at + queries;
   static constexpr uint32_t sums_at = table_at + table_words;
   device_attention a;
 
@@ -95,8 +96,8 @@ struct prefill {
     return {row + size_t{v.head(q)} * a.kv.head_dim, a.kv.head_dim, a.scale};
   }
 
-  /// Scores become weights, times the values' scales; what each query's sums are to be brought to
-  /// goes beside them.
+  /// Scores become weights; what each query's sums are to be brought to goes beside them, and what
+  /// the tile's are to be scaled by.
   template <class Block>
   LETHE_BODY void weigh(Block& block, const queries_of_run& v, uint32_t base, tile_keys tile,
                         softmax (&state)[own_queries]) const {
@@ -112,9 +113,12 @@ struct prefill {
       float factor = s.raise(greatest_score(block, mine));
       lane_scores weight = weights_of(mine, s.greatest);
       s.total = s.total + total_of(block, weight);
-      block.put(at, weight.low * scale.low);
-      block.put(at + 32, weight.high * scale.high);
-      if (lane == 0) block.put(factors_at + q, factor);
+      lane_weights words = words_of<K>(block, weight, scale);
+      block.put_word(at, words.low);
+      block.put_word(at + 32, words.high);
+      if (lane != 0) continue;
+      block.put(factors_at + q, factor);
+      block.put(scales_at + q, words.scale);
     }
     block.barrier();
   }
@@ -130,15 +134,22 @@ struct prefill {
                [&](uint32_t q, uint32_t d, uint32_t at) {
                  tile_keys mine = v.seen(a, q, base);
                  if (mine.begin == mine.end) return;
-                 float total = block.get(at) * block.get(factors_at + q);
+                 tile_sum<K> sum{block.get(at) * block.get(factors_at + q)};
                  for (uint32_t key = mine.begin; key < mine.end; key++) {
-                   float weight = block.get(scores_at + q * attention_tile + key);
-                   total = fused(weight, block.get(key * slice_words + (d - d0)), total);
+                   sum.add(block.get_word(scores_at + q * attention_tile + key),
+                           value_at(block, key, d - d0));
                  }
-                 block.put(at, total);
+                 block.put(at, sum.joined(block.get(scales_at + q)));
                });
       block.barrier();
     }
+  }
+
+  template <class Block>
+  LETHE_BODY static score_sum<K> value_at(Block& block, uint32_t key, uint32_t d) {
+    uint32_t word = block.get_word(key * slice_words + d);
+    if constexpr (K == kv_type::int8) return int32_t(word);
+    if constexpr (K != kv_type::int8) return from_bits(word);
   }
 
   template <class Block>

@@ -6,7 +6,7 @@
 // tile a score is summed along the head (of int8 keys in integers, with queries rounded as keys
 // are, and scaled then), and a tile's weights as four vectors of 16 lanes and then
 // the lanes' tree; what a query has summed is brought to each new greatest score, and each of its
-// sums takes the values key by key.
+// sums takes the values key by key, int8's a tile at once: a sum of integers, scaled then.
 
 namespace lethe::device {
 
@@ -94,6 +94,14 @@ template <kv_type K>
 constexpr uint32_t numbers_a_word = kv_key_group(K);
 template <kv_type K>
 using score_sum = std::conditional_t<K == kv_type::int8, int32_t, float>;
+/// A number as it is multiplied, and as it lies in a shared word.
+template <kv_type K>
+LETHE_BODY score_sum<K> number_of(const uint8_t* row, uint32_t d) {
+  if constexpr (K == kv_type::int8) return int8_t(row[d]);
+  if constexpr (K != kv_type::int8) return kv_element<K>(row, d);
+}
+LETHE_BODY uint32_t word_of(float x) { return bits_of(x); }
+LETHE_BODY uint32_t word_of(int32_t x) { return uint32_t(x); }
 
 /// A slice of a tile's keys into shared words [key][slice_words]; other keys are zeros.
 template <kv_type K, class Block>
@@ -211,9 +219,9 @@ LETHE_BODY void fetch_slice(Block& block, uint32_t threads, const kv_place& plac
   uint32_t d = block.thread() % slice;
   for (uint32_t key = block.thread() / slice; key < attention_tile; key += threads / slice) {
     bool real = keys.has(key) && d0 + d < head_dim;
-    float value = 0.0f;
-    if (real) value = kv_element<K>(located(block, place, key, table), d0 + d);
-    block.put(key * slice_words + d, value);
+    score_sum<K> value = 0;
+    if (real) value = number_of<K>(located(block, place, key, table), d0 + d);
+    block.put_word(key * slice_words + d, word_of(value));
   }
 }
 
@@ -271,5 +279,42 @@ LETHE_BODY float total_of(Block& block, lane_scores weight) {
   for (uint32_t m = 8; m > 0; m /= 2) total = total + block.shuffle_xor(total, m);
   return total;
 }
+
+/// A lane's weights of a tile as values are multiplied with them: floats, or with int8 values,
+/// whose scales they take on, 32767ths of the tile's greatest.
+struct lane_weights {
+  uint32_t low, high;
+  float scale;
+};
+template <kv_type K, class Block>
+LETHE_BODY lane_weights words_of(Block& block, lane_scores weight, lane_scores scale) {
+  if constexpr (K != kv_type::int8) return {bits_of(weight.low), bits_of(weight.high), 1.0f};
+  weight = {weight.low * scale.low, weight.high * scale.high};
+  // What is not seen may have a scale that is no number.
+  lane_scores real{greater_of(weight.low, 0.0f), greater_of(weight.high, 0.0f)};
+  float most = greatest_score(block, real);
+  float inverse = 32767.0f / most;
+  return {uint32_t(round_to_int(weight.low * inverse)) & 0x7fff,
+          uint32_t(round_to_int(weight.high * inverse)) & 0x7fff, most / 32767.0f};
+}
+
+/// What a query sums of a tile, value by value, and how it joins the tiles before.
+template <kv_type K>
+struct tile_sum {
+  float before;
+  score_sum<K> of_tile = 0;
+
+  LETHE_BODY void add(uint32_t weight, score_sum<K> value) {
+    if constexpr (K == kv_type::int8) {
+      of_tile += int32_t(weight) * value;
+    } else {
+      before = fused(from_bits(weight), value, before);
+    }
+  }
+  LETHE_BODY float joined(float scale) const {
+    if (K != kv_type::int8 || scale == 0.0f) return before;
+    return fused(float(of_tile), scale, before);
+  }
+};
 
 }  // namespace lethe::device

@@ -83,12 +83,14 @@ inline void make_rows(kv_type type, uint32_t head_dim, uint32_t page_tokens, boo
                       std::byte* half) {
   size_t row_bytes = kv_row_bytes(type, head_dim), scale = type == kv_type::int8 ? 4 : 0;
   size_t numbers = row_bytes - scale;
-  size_t group = are_keys ? kv_number_bytes(type) * kv_key_group(type) : numbers;
+  size_t size = kv_number_bytes(type), group = are_keys ? size * kv_key_group(type) : size;
+  size_t side_by_side = are_keys ? page_tokens : kv_value_group(type, page_tokens);
   std::vector<std::byte> in_page(half, half + page_tokens * row_bytes);
   for (size_t r = 0; r < page_tokens; r++) {
     std::byte* row = half + r * row_bytes;
+    const std::byte* first = in_page.data() + r / side_by_side * side_by_side * numbers;
     for (size_t at = 0; at < numbers; at += group) {
-      std::memcpy(row + at, in_page.data() + at * page_tokens + r * group, group);
+      std::memcpy(row + at, first + at * side_by_side + r % side_by_side * group, group);
     }
     std::memcpy(row + numbers, in_page.data() + numbers * page_tokens + r * scale, scale);
   }

@@ -165,13 +165,16 @@ TEST(Attend, DoesNotDependOnHowManyQueriesComeTogether) {
 }
 
 TEST(Attend, KeepsALaterTokensInfinityFromEarlierOnes) {
-  attention_case c{.tokens = 40, .heads = 1, .head_dim = 16};
-  attention_input in = input_of(c), spoilt = in;
-  spoilt.v[30 * 16] = INFINITY;
-  std::vector<float> before = run_case(best_cpu_row(), c, in);
-  std::vector<float> after = run_case(best_cpu_row(), c, spoilt);
-  before.resize(30 * 16), after.resize(30 * 16);
-  EXPECT_TRUE(same_bits(before, after));
+  for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    attention_case c{.tokens = 40, .heads = 1, .head_dim = 16, .type = type};
+    attention_input in = input_of(c), spoilt = in;
+    spoilt.v[30 * 16] = INFINITY;
+    std::vector<float> before = run_case(best_cpu_row(), c, in);
+    std::vector<float> after = run_case(best_cpu_row(), c, spoilt);
+    EXPECT_FALSE(std::isfinite(after[30 * 16])) << int(type);
+    before.resize(30 * 16), after.resize(30 * 16);
+    EXPECT_TRUE(same_bits(before, after)) << int(type);
+  }
 }
 
 TEST(Attend, HoldsScoresFarApart) {
@@ -182,6 +185,21 @@ TEST(Attend, HoldsScoresFarApart) {
     for (uint32_t d = 0; d < 16; d++) in.k[peak * 16 + d] = 3000.0f * in.q[199 * 16 + d];
     std::vector<float> out = run_case(best_cpu_row(), c, in);
     for (uint32_t d = 0; d < 16; d++) EXPECT_EQ(out[199 * 16 + d], in.v[peak * 16 + d]) << peak;
+  }
+}
+
+/// 63 keys of weight e^-6 beside one of 1, whose value is 0: what is left of them when weights are
+/// rounded.
+TEST(Attend, HoldsSmallWeightsBesideAGreatOne) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    attention_case c{.tokens = 64, .heads = 1, .head_dim = 16, .type = type};
+    attention_input in{std::vector<float>(64 * 16), std::vector<float>(64 * 16),
+                       std::vector<float>(64 * 16, 1.0f)};
+    in.q[63 * 16] = 4.0f, in.k[5 * 16] = 6.0f;
+    std::fill_n(in.v.begin() + 5 * 16, 16, 0.0f);
+    double others = 63 * std::exp(-6.0), want = others / (1 + others);
+    std::vector<float> out = run_case(best_cpu_row(), c, in);
+    for (uint32_t d = 0; d < 16; d++) EXPECT_NEAR(out[63 * 16 + d], want, 1e-3) << int(type);
   }
 }
 

@@ -165,7 +165,8 @@ stored_row value_at(const kv_view& kv, uint32_t token) {
   size_t bytes = kv_row_bytes(kv.type, kv.head_dim) - scale;
   const std::byte* values =
       kv.pool + kv.pages[token / kv.page_tokens] * kv.page_bytes + kv.value_offset;
-  return {values + row * bytes, 1, kv_number_bytes(kv.type),
+  size_t rows = kv.type == kv_type::int8 && kv.page_tokens % 4 == 0 ? 4 : 1;
+  return {values + row / rows * rows * bytes + row % rows, 1, kv_number_bytes(kv.type) * rows,
           values + kv.page_tokens * bytes + row * 4};
 }
 
@@ -183,7 +184,7 @@ float element_of(const kv_view& kv, const stored_row& row, uint32_t d) {
 }
 
 /// Chunks that begin and end anywhere, with whole groups of 16 rows among them or not.
-TEST(KvStore, LaysAKeyAsAColumnAndAValueAsARow) {
+TEST(KvStore, LaysAKeyAsAColumnAndAValueAsARowOrFourSideBySide) {
   for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
     for (uint32_t page_tokens : {1u, 5u, 16u, 24u, 32u, 48u, 64u}) {
       for (uint32_t head_dim : {1u, 7u, 16u, 30u, 64u}) {
