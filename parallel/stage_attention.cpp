@@ -105,17 +105,19 @@ void stage::attend(const walk& w, uint32_t layer, const query_runs& runs, float*
   meet(w, times_.attention);
 }
 
-/// One block of a run's queries against one kv head.
+/// One block of a run's queries against one kv head: all blocks of a head in turn, so that its keys
+/// and values stay in the caches.
 void stage::attend_item(const walk& w, uint32_t layer, const query_run& run, uint32_t item,
                         float* out) {
-  uint32_t kv_heads = part_.kv_heads.size(), group = shape_.heads / shape_.kv_heads;
-  uint32_t kv = part_.kv_heads.begin + item % kv_heads;
-  uint32_t first = item / kv_heads * attention_block;
+  uint32_t group = shape_.heads / shape_.kv_heads;
+  uint32_t blocks = (run.tokens + attention_block - 1) / attention_block;
+  uint32_t head = item / blocks, kv = part_.kv_heads.begin + head;
+  uint32_t first = item % blocks * attention_block;
   range heads{std::max(part_.heads.begin, kv * group), std::min(part_.heads.end, (kv + 1) * group)};
   size_t col = size_t{heads.begin - part_.heads.begin} * shape_.head_dim;
   const uint32_t* pages = plan_->pages.data() + run.entry->first_page;
   uint32_t window = layer < shape_.window.size() ? shape_.window[layer] : 0;
-  row_.attend({.kv = pool_.view(layer - part_.layers.begin, item % kv_heads, pages),
+  row_.attend({.kv = pool_.view(layer - part_.layers.begin, head, pages),
                .q = b_.q + size_t{run.query_row + first} * q_cols_ + col,
                .q_stride = q_cols_,
                .out = out + size_t{run.output_row + first} * q_cols_ + col,
