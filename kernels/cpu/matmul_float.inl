@@ -29,6 +29,7 @@ struct float_stretch {
   size_t x_stride;
   uint32_t count;
   bool begins;  // a segment: what the sums hold is not theirs
+  bool asks;    // for what comes, of so few rows
 };
 
 /// sums[r * P + p] goes on with each k in turn, for R rows of x and P panels.
@@ -118,7 +119,8 @@ void add_step(const float_stretch& s, uint32_t rows, lanes* sums, float_work<Wei
 template <class Weights, uint32_t P>
 void add_segment(float_stretch s, uint32_t rows, lanes* sums, float_work<Weights, P>& work) {
   if (rows <= float_tile_rows) {
-    return add_float_tile<Weights, P, true>(s, rows, sums);
+    return s.asks ? add_float_tile<Weights, P, true>(s, rows, sums)
+                  : add_float_tile<Weights, P, false>(s, rows, sums);
   }
   uint32_t left = s.count;
   do {
@@ -132,7 +134,7 @@ void add_segment(float_stretch s, uint32_t rows, lanes* sums, float_work<Weights
 }
 
 /// Panels [p0, p0 + P) for `rows` rows of x from x on; y is where the first row's output starts.
-template <class Weights, uint32_t P>
+template <class Weights, bool zen4, uint32_t P>
 void multiply_group(const matrix& w, const product_part& part, uint32_t p0, const float* x,
                     size_t x_stride, uint32_t rows, float* y, size_t y_stride) {
   alignas(64) float_work<Weights, P> work(part);
@@ -142,7 +144,8 @@ void multiply_group(const matrix& w, const product_part& part, uint32_t p0, cons
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
     uint32_t begin = segment_begin(w.type, w.cols, s), end = segment_begin(w.type, w.cols, s + 1);
     const uint8_t* panels = (const uint8_t*)w.panels + p0 * stride + size_t{begin} * Weights::bytes;
-    float_stretch all{panels, stride, x + (begin - origin), x_stride, end - begin, true};
+    float_stretch all{panels,      stride, x + (begin - origin), x_stride,
+                      end - begin, true,   !zen4 || rows > 2};
     add_segment<Weights, P>(all, rows, work.tree.sums(s, 0), work);
     work.tree.close(s, 0, rows * P);
   }
@@ -154,25 +157,26 @@ void multiply_group(const matrix& w, const product_part& part, uint32_t p0, cons
   }
 }
 
-template <class Weights, uint32_t P>
+template <class Weights, bool zen4, uint32_t P>
 void multiply_rows(const matrix& w, const product_part& part, uint32_t p0, const activations& x,
                    float* y, size_t y_stride) {
   for (uint32_t m = 0; m < x.rows; m += float_block_rows) {
     uint32_t rows = x.rows - m < float_block_rows ? x.rows - m : float_block_rows;
-    multiply_group<Weights, P>(w, part, p0, x.f + m * x.stride, x.stride, rows, y + m * y_stride,
-                               y_stride);
+    multiply_group<Weights, zen4, P>(w, part, p0, x.f + m * x.stride, x.stride, rows,
+                                     y + m * y_stride, y_stride);
   }
 }
 
-template <class Weights>
+/// `zen4`: one and two rows are read as multiply_few reads them there.
+template <class Weights, bool zen4>
 void multiply_float(const matrix& w, const product_part& part, const activations& x, float* y,
                     size_t y_stride) {
   uint32_t p = part.row_begin / panel_rows;
   uint32_t end = (part.row_end + panel_rows - 1) / panel_rows;
   for (; p + tile_panels <= end; p += tile_panels) {
-    multiply_rows<Weights, tile_panels>(w, part, p, x, y, y_stride);
+    multiply_rows<Weights, zen4, tile_panels>(w, part, p, x, y, y_stride);
   }
-  for (; p < end; p++) multiply_rows<Weights, 1>(w, part, p, x, y, y_stride);
+  for (; p < end; p++) multiply_rows<Weights, zen4, 1>(w, part, p, x, y, y_stride);
 }
 
 }  // namespace
