@@ -189,15 +189,14 @@ void decode(desk& d, const cache& c, uint32_t context) {
   });
 }
 
-/// One layer of a prompt, in blocks that threads take as they get free.
+/// One layer of a prompt, in blocks that threads take as they get free, a head's in turn.
 void prefill(desk& d, const cache& c, uint32_t tokens) {
   std::atomic<uint32_t> next = 0;
   uint32_t blocks = (tokens + attention_block - 1) / attention_block;
   d.threads.run([&](uint32_t thread) {
     for (uint32_t i; (i = next.fetch_add(1)) < blocks * kv_heads;) {
-      uint32_t first = i / kv_heads * attention_block;
-      attend(d, c, 0, i % kv_heads, first, first, std::min(attention_block, tokens - first),
-             thread);
+      uint32_t first = i % blocks * attention_block;
+      attend(d, c, 0, i / blocks, first, first, std::min(attention_block, tokens - first), thread);
     }
   });
 }

@@ -48,19 +48,25 @@ export function decodeFigures(lines, group = "decode") {
   });
 }
 
+/** Attention at its peak. Over int8 keys it is integers, and values count twice: a weight has two
+ *  bytes. */
+function secondsOfAttention(line, limits) {
+  return line.kv === "int8" ? line.attention_ops * 1.5 / (limits.int8_gop_per_s.best * 1e9)
+                            : line.attention_ops / (limits.fma_gflop_per_s.best * 1e9);
+}
+
 /** Operations a second over the peak of their kind; beside it with attention's counted, too. */
 export function prefillFigures(lines) {
   return ofGroup(lines, "prefill", "prefill", "lethe").map((line) => {
     const limits = limitsAt(lines, line);
     const least = secondsOfProducts(line, limits);
-    const pairs = line.attention_ops / (limits.fma_gflop_per_s.best * 1e9);
     const peer = peerOf(lines, line, ["tokens"]), float = floats.includes(line.type);
     const over = line.kv ? `, ${line.kv} keys` : "";
     return figure({label: `${line.model} ${line.type}, ${line.tokens}${over}`,
                    ours: line.tokens_per_second, peer: peer?.tokens_per_second,
                    limit: line.tokens / least, share: least / line.seconds,
                    peerShare: peer && peer.tokens_per_second / (line.tokens / least),
-                   withAttention: (least + pairs) / line.seconds,
+                   withAttention: (least + secondsOfAttention(line, limits)) / line.seconds,
                    attentionShare: line.attention_share, aim: float ? 0.6 : 0.5,
                    peak: float ? `FMA ${limits.fma_gflop_per_s.best.toFixed(0)} GFLOP/s`
                                : `int8 ${limits.int8_gop_per_s.best.toFixed(0)} GOP/s`},

@@ -63,8 +63,9 @@ function decode(lines) {
 function prefill(lines) {
   return section("Prompts",
     "Tokens a second; the share is of the peak that the weights' products run on. \"With " +
-    "attention\" counts attention's float operations at the FMA peak, too; the last column is " +
-    "attention's part of the time. Long prompts of the large model would take llama.cpp minutes " +
+    "attention\" counts attention's operations, too: at the FMA peak, over int8 keys at the int8 " +
+    "peak, values twice (a weight has two bytes). The last column is attention's part of the " +
+    "time. Long prompts of the large model would take llama.cpp minutes " +
     "and are left out.",
     ["weights, tokens", "Lethe", "llama.cpp", "ratio", "limit", "peak", "share", "aim", "reached",
      "with attention", "attention"],
@@ -92,7 +93,7 @@ function streams(lines) {
 function attention(lines) {
   return section("Attention",
     "The operation alone, all layers' keys and values in pages; decode against the read " +
-    "bandwidth, a prompt against the FMA peak (of its operations over int8 keys half are integers').",
+    "bandwidth, a prompt against the FMA peak (whose operations over int8 keys are integers').",
     ["what, type of cache", "measured", "limit", "share", "of the FMA peak", "aim", "reached"],
     attentionFigures(lines).map((f) => [
       f.label, `${number(f.ours)} ${f.unit}`, number(f.limit), f.share.toFixed(2),

@@ -65,6 +65,13 @@ test('a prompt is measured by the peak its products run on', () => {
   assert.equal(labelled(prefillFigures(lines), '1b q8_0, 4000').reached, false);
 });
 
+test('attention over int8 keys counts at the int8 peak, values twice', () => {
+  const over = lines.map((l) => l.what === 'prefill' && l.tokens === 500 ? {...l, kv: 'int8'} : l);
+  const f = labelled(prefillFigures(over), '1b q8_0, 500, int8 keys');
+  near(f.share, 1.08 / 2);
+  near(f.withAttention, (1.08 + 0.045) / 2); // 4.5e10 more at 1e12 a second
+});
+
 test('streams together meet the lower of two limits', () => {
   const [one, many] = ['1b q8_0, 1', '1b q4_0, 32'].map((l) => labelled(streamFigures(lines), l));
   near(one.limit, 20 / (1.3 + 0.02)); // weights and the stream's own keys and values
