@@ -165,14 +165,16 @@ template <dtype T, uint32_t R, bool asks>
   store_tile(part, group, {nullptr, 0, rows.begin, R, 0}, waiting.sums(part.segment_end - 1, 0));
 }
 
-/// multiply_streams for 1 to R rows of x. A Zen 4 reads one or two rows' weights faster unasked.
+/// multiply_streams for 1 to R rows of x. A Zen 4 reads one or two rows' weights faster unasked, if
+/// their bits lie together.
 template <dtype T, bool zen4, uint32_t R = stream_rows>
 void multiply_few(const matrix& w, const product_part& part, const panel_group& group,
                   const row_block& rows, waiting_sums& waiting) {
   if constexpr (R > 1) {
     if (rows.size() < R) return multiply_few<T, zen4, R - 1>(w, part, group, rows, waiting);
   }
-  multiply_streams<T, R, !zen4 || (R > 2)>(w, part, group, rows, waiting);
+  constexpr bool ask = !zen4 || R > 2 || unit_of(T).high_bytes != 0;
+  multiply_streams<T, R, ask>(w, part, group, rows, waiting);
 }
 
 /// Some units of a segment.
