@@ -188,16 +188,15 @@ TEST(Attend, HoldsScoresFarApart) {
   }
 }
 
-/// 63 keys of weight e^-6 beside one of 1, whose value is 0: what is left of them when weights are
-/// rounded.
+/// 63 keys of weight e^-6 beside one of 1: what is left of them when weights are rounded.
 TEST(Attend, HoldsSmallWeightsBesideAGreatOne) {
   for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
     attention_case c{.tokens = 64, .heads = 1, .head_dim = 16, .type = type};
     attention_input in{std::vector<float>(64 * 16), std::vector<float>(64 * 16),
                        std::vector<float>(64 * 16, 1.0f)};
     in.q[63 * 16] = 4.0f, in.k[5 * 16] = 6.0f;
-    std::fill_n(in.v.begin() + 5 * 16, 16, 0.0f);
-    double others = 63 * std::exp(-6.0), want = others / (1 + others);
+    std::fill_n(in.v.begin() + 5 * 16, 16, -1.0f);
+    double others = 63 * std::exp(-6.0), want = (others - 1) / (others + 1);
     std::vector<float> out = run_case(best_cpu_row(), c, in);
     for (uint32_t d = 0; d < 16; d++) EXPECT_NEAR(out[63 * 16 + d], want, 1e-3) << int(type);
   }
