@@ -192,7 +192,7 @@ void decode(desk& d, const cache& c, uint32_t context) {
 /// One layer of a prompt, in blocks that threads take as they get free, a head's in turn.
 void prefill(desk& d, const cache& c, uint32_t tokens) {
   std::atomic<uint32_t> next = 0;
-  uint32_t blocks = (tokens + attention_block - 1) / attention_block;
+  uint32_t blocks = attention_blocks(tokens);
   d.threads.run([&](uint32_t thread) {
     for (uint32_t i; (i = next.fetch_add(1)) < blocks * kv_heads;) {
       uint32_t first = i % blocks * attention_block;

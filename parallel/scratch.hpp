@@ -13,6 +13,9 @@ struct shard_config;
 
 /// Query tokens that one attention item takes: enough to read a key many times while it is near.
 inline constexpr uint32_t attention_block = 32;
+constexpr uint32_t attention_blocks(uint32_t tokens) {
+  return (tokens + attention_block - 1) / attention_block;
+}
 
 /// The activations of one step. [rows][columns], rows back to back.
 struct buffers {

@@ -88,10 +88,9 @@ void stage::narrow(walk& w) {
 void stage::add_run(query_runs& runs, const plan_entry& e, uint32_t tokens,
                     uint32_t output_row) const {
   uint32_t before = e.tokens - tokens;
-  uint32_t blocks = (tokens + attention_block - 1) / attention_block;
   runs.all.push_back(
       {&e, e.position + before, tokens, e.first_token + before, output_row, runs.items});
-  runs.items += blocks * part_.kv_heads.size();
+  runs.items += attention_blocks(tokens) * part_.kv_heads.size();
 }
 
 /// Items are taken as threads get free: their lengths differ as the requests' do.
@@ -110,7 +109,7 @@ void stage::attend(const walk& w, uint32_t layer, const query_runs& runs, float*
 void stage::attend_item(const walk& w, uint32_t layer, const query_run& run, uint32_t item,
                         float* out) {
   uint32_t group = shape_.heads / shape_.kv_heads;
-  uint32_t blocks = (run.tokens + attention_block - 1) / attention_block;
+  uint32_t blocks = attention_blocks(run.tokens);
   uint32_t head = item / blocks, kv = part_.kv_heads.begin + head;
   uint32_t first = item % blocks * attention_block;
   range heads{std::max(part_.heads.begin, kv * group), std::min(part_.heads.end, (kv + 1) * group)};

@@ -42,6 +42,7 @@ constexpr uint32_t few_queries = 8;
 inline bool lies_in_vectors(const kv_view& kv) {
   return has_whole_vectors(kv) && kv.head_dim % 16 == 0;
 }
+/// A few queries of those are multiplied with them there.
 inline bool in_pages(const attention_work& w) {
   return w.queries <= few_queries && lies_in_vectors(w.part.kv);
 }

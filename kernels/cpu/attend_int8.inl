@@ -48,11 +48,13 @@ class coming_int8 {
     for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v] = keys.at[v];
     for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v + 1] = values.at[v];
     next_ = first_[0];
-    uint32_t parts = queries * (weighing + 12 * head_dim / 64);
+    uint32_t of_scores = blocks_of(attention_tile, queries, block_rows) * head_dim / 4;
+    uint32_t of_values = blocks_of(head_dim, queries, value_rows) * attention_tile / 4;
+    uint32_t parts = of_scores + weighing * queries + of_values;
     each_ = (left_ + parts - 1) / parts;
   }
-  /// Parts of about sixteen products: of a query's scores, of its values, and so many for its
-  /// weights.
+  /// The parts that a query's weights take as long as: a part is four numbers of a block's scores,
+  /// or four keys of its values.
   static constexpr uint32_t weighing = 5;
   /// Not inlined, g++ takes it for a call without effect.
   [[gnu::always_inline]] void ask(uint32_t parts = 1) {
@@ -69,6 +71,11 @@ class coming_int8 {
 
  private:
   static constexpr uint32_t runs = attention_tile / 16 * 2;
+  /// Blocks of so many columns and queries, at least.
+  static uint32_t blocks_of(uint32_t columns, uint32_t queries, uint32_t rows) {
+    uint32_t panels = (columns / 16 + block_vectors - 1) / block_vectors;
+    return panels * ((queries + rows - 1) / rows);
+  }
   const int8_t* first_[runs] = {};  // keys, values, and so on
   size_t steps_[2] = {};
   uint32_t lines_ = 0, left_ = 0, each_ = 0, run_ = 0, line_ = 0;

@@ -6,18 +6,19 @@
 namespace lethe {
 namespace {
 
-/// `zen4`: as that processor takes weights best (ready_unit, multiply_few, multiply_float).
+/// `zen4`: as that processor takes weights best (ready_unit, multiply_few).
 template <bool zen4>
 void matmul(const matrix& w, const product_part& part, const activations& x, float* y,
             size_t y_stride) {
   if (part.row_begin >= part.row_end || part.segment_begin >= part.segment_end) return;
+  bool ask = !zen4 || x.rows > 2;  // floats, as multiply_few
   switch (w.type) {
     case dtype::f32:
-      return multiply_float<f32_weights, zen4>(w, part, x, y, y_stride);
+      return multiply_float<f32_weights>(w, part, x, y, y_stride, ask);
     case dtype::f16:
-      return multiply_float<f16_weights, zen4>(w, part, x, y, y_stride);
+      return multiply_float<f16_weights>(w, part, x, y, y_stride, ask);
     case dtype::bf16:
-      return multiply_float<bf16_weights, zen4>(w, part, x, y, y_stride);
+      return multiply_float<bf16_weights>(w, part, x, y, y_stride, ask);
     case dtype::q8_0:
       return multiply_quant<dtype::q8_0, zen4>(w, part, x, y, y_stride);
     case dtype::q4_0:

@@ -134,9 +134,9 @@ void add_segment(float_stretch s, uint32_t rows, lanes* sums, float_work<Weights
 }
 
 /// Panels [p0, p0 + P) for `rows` rows of x from x on; y is where the first row's output starts.
-template <class Weights, bool zen4, uint32_t P>
+template <class Weights, uint32_t P>
 void multiply_group(const matrix& w, const product_part& part, uint32_t p0, const float* x,
-                    size_t x_stride, uint32_t rows, float* y, size_t y_stride) {
+                    size_t x_stride, uint32_t rows, float* y, size_t y_stride, bool asks) {
   alignas(64) float_work<Weights, P> work(part);
   size_t stride = size_t{w.cols} * Weights::bytes;
   stride = (stride + 63) / 64 * 64;
@@ -144,8 +144,7 @@ void multiply_group(const matrix& w, const product_part& part, uint32_t p0, cons
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
     uint32_t begin = segment_begin(w.type, w.cols, s), end = segment_begin(w.type, w.cols, s + 1);
     const uint8_t* panels = (const uint8_t*)w.panels + p0 * stride + size_t{begin} * Weights::bytes;
-    float_stretch all{panels,      stride, x + (begin - origin), x_stride,
-                      end - begin, true,   !zen4 || rows > 2};
+    float_stretch all{panels, stride, x + (begin - origin), x_stride, end - begin, true, asks};
     add_segment<Weights, P>(all, rows, work.tree.sums(s, 0), work);
     work.tree.close(s, 0, rows * P);
   }
@@ -157,26 +156,26 @@ void multiply_group(const matrix& w, const product_part& part, uint32_t p0, cons
   }
 }
 
-template <class Weights, bool zen4, uint32_t P>
+template <class Weights, uint32_t P>
 void multiply_rows(const matrix& w, const product_part& part, uint32_t p0, const activations& x,
-                   float* y, size_t y_stride) {
+                   float* y, size_t y_stride, bool asks) {
   for (uint32_t m = 0; m < x.rows; m += float_block_rows) {
     uint32_t rows = x.rows - m < float_block_rows ? x.rows - m : float_block_rows;
-    multiply_group<Weights, zen4, P>(w, part, p0, x.f + m * x.stride, x.stride, rows,
-                                     y + m * y_stride, y_stride);
+    multiply_group<Weights, P>(w, part, p0, x.f + m * x.stride, x.stride, rows, y + m * y_stride,
+                               y_stride, asks);
   }
 }
 
-/// `zen4`: one and two rows are read as multiply_few reads them there.
-template <class Weights, bool zen4>
+/// `asks`: for the weights that come, of up to a tile's rows; of more always.
+template <class Weights>
 void multiply_float(const matrix& w, const product_part& part, const activations& x, float* y,
-                    size_t y_stride) {
+                    size_t y_stride, bool asks) {
   uint32_t p = part.row_begin / panel_rows;
   uint32_t end = (part.row_end + panel_rows - 1) / panel_rows;
   for (; p + tile_panels <= end; p += tile_panels) {
-    multiply_rows<Weights, zen4, tile_panels>(w, part, p, x, y, y_stride);
+    multiply_rows<Weights, tile_panels>(w, part, p, x, y, y_stride, asks);
   }
-  for (; p < end; p++) multiply_rows<Weights, zen4, 1>(w, part, p, x, y, y_stride);
+  for (; p < end; p++) multiply_rows<Weights, 1>(w, part, p, x, y, y_stride, asks);
 }
 
 }  // namespace

@@ -137,19 +137,12 @@ struct prefill {
                  tile_sum<K> sum{block.get(at) * block.get(factors_at + q)};
                  for (uint32_t key = mine.begin; key < mine.end; key++) {
                    sum.add(block.get_word(scores_at + q * attention_tile + key),
-                           value_at(block, key, d - d0));
+                           number_in<K>(block.get_word(key * slice_words + d - d0)));
                  }
                  block.put(at, sum.joined(block.get(scales_at + q)));
                });
       block.barrier();
     }
-  }
-
-  template <class Block>
-  LETHE_BODY static score_sum<K> value_at(Block& block, uint32_t key, uint32_t d) {
-    uint32_t word = block.get_word(key * slice_words + d);
-    if constexpr (K == kv_type::int8) return int32_t(word);
-    if constexpr (K != kv_type::int8) return from_bits(word);
   }
 
   template <class Block>

@@ -97,8 +97,19 @@ using score_sum = std::conditional_t<K == kv_type::int8, int32_t, float>;
 /// A number as it is multiplied, and as it lies in a shared word.
 template <kv_type K>
 LETHE_BODY score_sum<K> number_of(const uint8_t* row, uint32_t d) {
-  if constexpr (K == kv_type::int8) return int8_t(row[d]);
-  if constexpr (K != kv_type::int8) return kv_element<K>(row, d);
+  if constexpr (K == kv_type::int8) {
+    return int8_t(row[d]);
+  } else {
+    return kv_element<K>(row, d);
+  }
+}
+template <kv_type K>
+LETHE_BODY score_sum<K> number_in(uint32_t word) {
+  if constexpr (K == kv_type::int8) {
+    return int32_t(word);
+  } else {
+    return from_bits(word);
+  }
 }
 LETHE_BODY uint32_t word_of(float x) { return bits_of(x); }
 LETHE_BODY uint32_t word_of(int32_t x) { return uint32_t(x); }
