@@ -18,6 +18,7 @@
 #include "parallel/kv_pool.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/team.hpp"
+#include "runtime/base/limits.hpp"
 #include "runtime/model/quantize.hpp"
 
 namespace lethe::bench {
@@ -25,7 +26,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr uint32_t layers = 16, kv_heads = 8, group = 4, head_dim = 64, page_tokens = 16;
+constexpr uint32_t layers = 16, kv_heads = 8, group = 4, head_dim = 64;
 constexpr uint32_t heads = kv_heads * group, q_cols = heads * head_dim;
 
 struct cache {
@@ -38,12 +39,13 @@ struct cache {
 
 /// What attention works on besides the cache.
 struct desk {
-  const cpu_row& row = best_cpu_row();
+  const cpu_row& row;
   team& threads;
   std::vector<float> q, out, scratch;
   size_t scratch_floats;
 
-  desk(team& t, uint32_t tokens) : threads(t), q(size_t{tokens} * q_cols), out(q.size()) {
+  desk(const cpu_row& r, team& t, uint32_t tokens)
+      : row(r), threads(t), q(size_t{tokens} * q_cols), out(q.size()) {
     std::mt19937 random(3);
     std::normal_distribution<float> draw;
     for (float& v : q) v = draw(random);
@@ -59,7 +61,8 @@ struct desk {
 
 /// Random rows, at another offset of one table for each head and chunk: enough for speed, and for
 /// answers that differ.
-result<cache> filled(kv_type type, uint32_t context, const cpu_row& row) {
+result<cache> filled(kv_type type, uint32_t page_tokens, uint32_t context, const cpu_row& row) {
+  if (page_tokens == 0) page_tokens = usual_page_tokens(type);
   uint32_t pages = (context + page_tokens - 1) / page_tokens;
   auto pool = kv_pool::make({layers, kv_heads, head_dim, page_tokens, type}, pages);
   if (!pool) return pool.why();
@@ -88,21 +91,22 @@ struct stored {
 };
 
 stored key_at(const kv_view& kv, uint32_t token) {
-  size_t bytes = kv_row_bytes(kv.type, head_dim), row = token % page_tokens;
+  size_t bytes = kv_row_bytes(kv.type, head_dim), row = token % kv.page_tokens;
   size_t size = kv_number_bytes(kv.type), group = kv_key_group(kv.type);
-  const std::byte* keys = kv.pool + kv.pages[token / page_tokens] * kv.page_bytes + kv.key_offset;
-  return {keys + row * group * size, group, page_tokens * group * size,
-          keys + page_tokens * (bytes - 4) + 4 * row};
+  const std::byte* keys =
+      kv.pool + kv.pages[token / kv.page_tokens] * kv.page_bytes + kv.key_offset;
+  return {keys + row * group * size, group, kv.page_tokens * group * size,
+          keys + kv.page_tokens * (bytes - 4) + 4 * row};
 }
 
 stored value_at(const kv_view& kv, uint32_t token) {
-  size_t row = token % page_tokens, scale = kv.type == kv_type::int8 ? 4 : 0;
+  size_t row = token % kv.page_tokens, scale = kv.type == kv_type::int8 ? 4 : 0;
   size_t bytes = kv_row_bytes(kv.type, head_dim) - scale;
   const std::byte* values =
-      kv.pool + kv.pages[token / page_tokens] * kv.page_bytes + kv.value_offset;
-  size_t rows = kv_value_group(kv.type, page_tokens);
+      kv.pool + kv.pages[token / kv.page_tokens] * kv.page_bytes + kv.value_offset;
+  size_t rows = kv_value_group(kv.type, kv.page_tokens);
   return {values + row / rows * rows * bytes + row % rows, 1, kv_number_bytes(kv.type) * rows,
-          values + page_tokens * bytes + 4 * row};
+          values + kv.page_tokens * bytes + 4 * row};
 }
 
 std::vector<double> numbers_of(kv_type type, const stored& at) {
@@ -266,23 +270,27 @@ bool measure_prefill(desk& d, const cache& c, const std::string& type, uint32_t 
 }
 
 struct flags {
-  uint32_t threads = std::thread::hardware_concurrency(), prompt = 4096;
+  uint32_t threads = std::thread::hardware_concurrency(), prompt = 4096, page_tokens = 0;
   std::vector<uint32_t> contexts{4096, 16384};
   std::vector<std::string> kv{"f32", "bf16", "int8"};
+  std::string isa = best_cpu_row().name;
 };
 
 const std::map<std::string, kv_type> types{
     {"f32", kv_type::f32}, {"bf16", kv_type::bf16}, {"int8", kv_type::int8}};
 
 int measure(flags f) {
+  const cpu_row* row = find_cpu_row(f.isa.c_str());
+  if (row == nullptr || !runs_here(*row))
+    return fmt::print(stderr, "--isa: no {} here\n", f.isa), 1;
   auto t = team::start(f.threads, true);
   if (!t) return fmt::print(stderr, "{}\n", t.why().text), 1;
   std::erase(f.contexts, 0u);
-  desk d(**t, std::max(f.prompt, 1u));
+  desk d(*row, **t, std::max(f.prompt, 1u));
   uint32_t longest = f.prompt;
   for (uint32_t context : f.contexts) longest = std::max(longest, context);
   for (const auto& name : f.kv) {
-    auto c = filled(types.at(name), longest, d.row);
+    auto c = filled(types.at(name), f.page_tokens, longest, d.row);
     if (!c) return fmt::print(stderr, "{}\n", c.why().text), 1;
     bool right = true;
     for (uint32_t context : f.contexts) right = right && measure_decode(d, *c, name, context);
@@ -311,6 +319,9 @@ int main(int argc, char** argv) {
   app.add_option("--prompt", f.prompt, "tokens of the prompt, 2 or more; 0: none")
       ->check(CLI::IsMember({0}) | CLI::Range(2u, 32768u))
       ->capture_default_str();
+  app.add_option("--page-size", f.page_tokens, "tokens in a page; default: an engine's")
+      ->check(CLI::Range(1u, lethe::limits::page_tokens_max));
+  app.add_option("--isa", f.isa, "whose kernels; default: the best here");
   CLI11_PARSE(app, argc, argv);
   return lethe::bench::measure(f);
 }

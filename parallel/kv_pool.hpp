@@ -21,6 +21,10 @@ struct kv_layout {
   }
 };
 
+/// Tokens of a page unless another number is asked for: what a page holds of a head takes about as
+/// many bytes in every type. Smaller pieces are read slower, larger pages leave more unused.
+constexpr uint32_t usual_page_tokens(kv_type type) { return 64 / kv_number_bytes(type); }
+
 /// The key/value pages of one shard, for all its layers. Remembers which pages were written and
 /// wipes those when it ends.
 class kv_pool {

@@ -89,7 +89,7 @@ enum Processes {
 }
 
 struct Batching {
-  pageTokens @0 :UInt16 = 16 $least(1) $most(64) $help("tokens in a key/value page");
+  pageTokens @0 :UInt16 $most(64) $help("tokens in a key/value page; 0: 16 of f32, 32 of bf16, 64 of int8");
   stepTokens @1 :UInt32 = 512 $least(1) $most(65536) $help("tokens of all requests in a step");
   chunkTokens @2 :UInt32 = 256 $least(1) $most(65536) $help("prompt tokens of one request in a step");
   running @3 :UInt16 = 64 $least(1) $most(4096) $help("sequences at once in an engine");

@@ -260,9 +260,9 @@ void attend_in_pages(const attention_work& w) {
     } else {
       after = here;
     }
-    score(w, t, page_keys<T>{here, kv.page_tokens, values_of(kv, here)});
+    score(w, t, page_keys<T>{here, kv, values_of(here, kv.head_dim)});
     weigh_all<T>(w, t, [] {});
-    sum_values(w, t, page_values<T>{here, kv.head_dim, keys_of(kv, after)});
+    sum_values(w, t, page_values<T>{here, kv.head_dim, keys_of(after, kv.head_dim)});
     t = next;
   }
 }
@@ -298,7 +298,7 @@ void attend_int8(const attention_work& w) {
     coming_int8 coming;
     if (whole && next.first < next.last) {
       locate<int8_numbers>(kv, next, after);
-      if (ask) coming = {keys_in_pages(kv, after), values_in_pages(after), kv.head_dim, w.queries};
+      if (ask) coming = {after, kv.head_dim, w.queries};
     }
     if (whole) {
       load_scales(t, here, key_scales, value_scales);

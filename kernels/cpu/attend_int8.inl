@@ -39,14 +39,14 @@ struct int8_values {
 
 /// The next tile's keys and values, asked for in the order they lie in, evenly while a tile is
 /// worked on: its products are so short that what is asked for in one of its parts comes too late.
-/// With the scales, where a page holds one vector of 16 keys. One that begins empty asks nothing.
+/// One that begins empty asks nothing.
 class coming_int8 {
  public:
   coming_int8() = default;
-  coming_int8(const int8_keys& keys, const int8_values& values, uint32_t head_dim, uint32_t queries)
-      : steps_{keys.step, 64}, lines_(head_dim / 4 + 1), left_(runs * lines_) {
-    for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v] = keys.at[v];
-    for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v + 1] = values.at[v];
+  coming_int8(const tile_places<int8_numbers>& places, uint32_t head_dim, uint32_t queries)
+      : lines_(head_dim / 4 + 1), left_(runs * lines_) {
+    for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v] = places.share[v].keys;
+    for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v + 1] = places.share[v].values;
     next_ = first_[0];
     uint32_t of_scores = blocks_of(attention_tile, queries, block_rows) * head_dim / 4;
     uint32_t of_values = blocks_of(head_dim, queries, value_rows) * attention_tile / 4;
@@ -62,7 +62,7 @@ class coming_int8 {
     left_ -= lines;
     for (; lines > 0; lines--) {
       __builtin_prefetch(next_, 0, 2);
-      next_ += steps_[run_ % 2];
+      next_ += 64;
       if (++line_ < lines_) continue;
       line_ = 0;
       next_ = first_[++run_ % runs];
@@ -76,10 +76,9 @@ class coming_int8 {
     uint32_t panels = (columns / 16 + block_vectors - 1) / block_vectors;
     return panels * ((queries + rows - 1) / rows);
   }
-  const int8_t* first_[runs] = {};  // keys, values, and so on
-  size_t steps_[2] = {};
+  const std::byte* first_[runs] = {};  // keys, values, and so on
   uint32_t lines_ = 0, left_ = 0, each_ = 0, run_ = 0, line_ = 0;
-  const int8_t* next_ = nullptr;
+  const std::byte* next_ = nullptr;
 };
 
 struct int8_product {

@@ -20,10 +20,23 @@ inline span_of_k vectors_within(const tile_span& t) {
 /// Pages of a multiple of 16 tokens hold the 16 keys of a vector side by side.
 inline bool has_whole_vectors(const kv_view& kv) { return kv.page_tokens % 16 == 0; }
 
+/// 16 tokens' share of what a page holds of keys and of values, scales included: whichever numbers
+/// they are, a page is read once.
+struct page_share {
+  const std::byte *keys, *values;
+};
+inline page_share share_at(const kv_view& kv, uint32_t of_page, uint32_t row) {
+  const std::byte* page = kv.pool + kv.pages[of_page] * kv.page_bytes;
+  size_t from = size_t{row} * kv_row_bytes(kv.type, kv.head_dim);
+  return {page + kv.key_offset + from, page + kv.value_offset + from};
+}
+
 /// Where a tile's vectors of 16 keys lie; for those outside of the span stands the nearest.
 template <class T>
 struct tile_places {
-  kv_place<T> at[attention_tile / 16];
+  static constexpr uint32_t vectors = attention_tile / 16;
+  kv_place<T> at[vectors];
+  page_share share[vectors];
 };
 
 template <class T>
@@ -31,50 +44,58 @@ inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places
   span_of_k vectors = vectors_within(t);
   uint32_t first = t.base + vectors.begin * 16;
   uint32_t page = first / kv.page_tokens, row = first % kv.page_tokens;
+  auto same = [&](uint32_t v, uint32_t as) {
+    places.at[v] = places.at[as];
+    places.share[v] = places.share[as];
+  };
   for (uint32_t v = vectors.begin; v < vectors.end; v++) {
     places.at[v] = place_at<T>(kv, page, row);
+    places.share[v] = share_at(kv, page, row);
     row += 16;
     if (row == kv.page_tokens) row = 0, page++;
   }
-  for (uint32_t v = 0; v < vectors.begin; v++) places.at[v] = places.at[vectors.begin];
-  for (uint32_t v = vectors.end; v < attention_tile / 16; v++) places.at[v] = places.at[v - 1];
+  for (uint32_t v = 0; v < vectors.begin; v++) same(v, vectors.begin);
+  for (uint32_t v = vectors.end; v < tile_places<T>::vectors; v++) same(v, v - 1);
 }
 
-/// What is read next, asked for step by step into the second cache (see fetch_ahead): a step asks
-/// for a line of so many places, and all places have had their turn before the next line.
+/// What is read next, asked for into the second cache (see fetch_ahead) while a product's panels
+/// are made: a step asks for so many lines, one of each share in turn. Narrow panels ask again,
+/// which pays.
 template <uint32_t asks>
 struct coming {
-  static constexpr uint32_t places = attention_tile / 16;
-  const std::byte* at[places];
-  size_t line;
-  [[gnu::always_inline]] void ask(uint32_t i) const {
+  static constexpr uint32_t shares = attention_tile / 16;
+  const std::byte* at[shares];
+  uint32_t lines;
+
+  /// What a panel of `steps` steps begins with.
+  coming of_panel(uint32_t column, uint32_t steps) const {
+    uint32_t first = column / (16 * block_vectors) * steps * asks % lines;
+    coming rest = *this;
+    for (const std::byte*& share : rest.at) share += size_t{first / shares} * 64;
+    return rest;
+  }
+  [[gnu::always_inline]] void ask(uint32_t step) const {
 #pragma GCC unroll 4
     for (uint32_t j = 0; j < asks; j++) {
-      __builtin_prefetch(at[(i * asks + j) % places] + i / (places / asks) * line, 0, 2);
+      uint32_t n = step * asks + j;
+      __builtin_prefetch(at[n % shares] + size_t{n / shares} * 64, 0, 2);
     }
   }
 };
-/// With numbers of two bytes a line takes two steps.
+/// With as many steps as a key has numbers, these are all.
 template <class T>
 constexpr uint32_t asks_of = sizeof(typename T::number);
 
-/// A step for each element of a key.
 template <class T>
-inline coming<asks_of<T>> values_of(const kv_view& kv, const tile_places<T>& places) {
-  uint32_t values = 16 * kv_row_bytes(kv.type, kv.head_dim);
-  coming<asks_of<T>> next{{}, values * 4 / asks_of<T> / kv.head_dim};
-  for (uint32_t v = 0; v < attention_tile / 16; v++) {
-    next.at[v] = reinterpret_cast<const std::byte*>(places.at[v].value);
-  }
+inline coming<asks_of<T>> values_of(const tile_places<T>& places, uint32_t head_dim) {
+  coming<asks_of<T>> next{{}, head_dim * asks_of<T>};
+  for (uint32_t v = 0; v < places.vectors; v++) next.at[v] = places.share[v].values;
   return next;
 }
-/// A step for each value.
 template <class T>
-inline coming<asks_of<T>> keys_of(const kv_view& kv, const tile_places<T>& places) {
-  coming<asks_of<T>> next{{}, size_t{kv.page_tokens} * 4};
-  for (uint32_t v = 0; v < attention_tile / 16; v++) {
-    next.at[v] = reinterpret_cast<const std::byte*>(places.at[v].key);
-  }
+inline coming<asks_of<T>> keys_of(const tile_places<T>& places, uint32_t head_dim) {
+  coming<asks_of<T>> next{{}, head_dim * asks_of<T>};
+  for (uint32_t v = 0; v < places.vectors; v++) next.at[v] = places.share[v].keys;
   return next;
 }
 
@@ -82,14 +103,14 @@ inline coming<asks_of<T>> keys_of(const kv_view& kv, const tile_places<T>& place
 template <class T>
 struct page_keys {
   const tile_places<T>& places;
-  size_t step;
+  const kv_view& kv;
   coming<asks_of<T>> next;
 
   template <uint32_t vectors>
   struct columns {
     const typename T::number* key[vectors];
     size_t step;
-    const coming<asks_of<T>>& next;
+    coming<asks_of<T>> next;
     void row(uint32_t d, lanes (&to)[vectors]) const {
       next.ask(d);
 #pragma GCC unroll 8
@@ -98,7 +119,7 @@ struct page_keys {
   };
   template <uint32_t vectors>
   columns<vectors> panel(uint32_t column) const {
-    columns<vectors> c{{}, step, next};
+    columns<vectors> c{{}, kv.page_tokens, next.of_panel(column, kv.head_dim)};
 #pragma GCC unroll 8
     for (uint32_t v = 0; v < vectors; v++) c.key[v] = places.at[column / 16 + v].key;
     return c;
@@ -116,7 +137,7 @@ struct page_values {
 
   template <uint32_t vectors>
   page_values panel(uint32_t from) const {
-    return {places, step, next, from};
+    return {places, step, next.of_panel(from, attention_tile), from};
   }
   template <uint32_t vectors>
   void row(uint32_t k, lanes (&to)[vectors]) const {

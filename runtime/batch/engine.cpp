@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "parallel/kv_pool.hpp"
 #include "runtime/batch/step_loop.hpp"
 
 namespace lethe {
@@ -60,7 +61,7 @@ class threaded_engine final : public engine {
 };
 
 result<void> check_config(const engine_config& c, const model_shape& shape) {
-  if (c.page_tokens == 0 || c.page_tokens > limits::page_tokens_max)
+  if (c.page_tokens > limits::page_tokens_max)
     return fail("--page-size {}: supported: 1 to {}", c.page_tokens, limits::page_tokens_max);
   if (c.chunk_tokens == 0) return fail("--chunk 0: at least 1");
   if (c.step_tokens == 0 || c.step_tokens > limits::step_tokens_max)
@@ -77,6 +78,7 @@ engine_config with_defaults(engine_config c, const model_shape& shape) {
   uint32_t ranks = c.ranks.tensor * c.ranks.pipeline;
   if (!c.row) c.row = &best_cpu_row();
   if (c.threads == 0) c.threads = std::max(1u, std::thread::hardware_concurrency() / ranks);
+  if (c.page_tokens == 0) c.page_tokens = usual_page_tokens(c.kv);
   if (c.context == 0) c.context = shape.context_max;
   return c;
 }

@@ -21,7 +21,7 @@ struct engine_config {
   const cpu_row* row = nullptr;  // null: the best that runs here
   uint32_t threads = 0;          // per rank; 0: the cores, shared by the ranks
   kv_type kv = kv_type::f32;
-  uint32_t page_tokens = 16;
+  uint32_t page_tokens = 0;     // 0: usual_page_tokens of `kv`
   uint64_t kv_bytes = 0;        // per rank; 0: enough for `context` tokens
   uint32_t context = 0;         // longest prompt + answer; 0: the model's
   uint32_t step_tokens = 512;   // token budget of a step

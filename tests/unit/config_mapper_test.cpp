@@ -18,7 +18,7 @@ TEST(ConfigMapper, TakesDefaultsFromTheSchema) {
   auto c = parse("[model]\npath = \"m\"\n");
   ASSERT_TRUE(c.problems().empty()) << c.problems()[0];
   EXPECT_EQ(c.get().getProfile(), schema::Profile::STRICT);
-  EXPECT_EQ(c.get().getBatching().getPageTokens(), 16);
+  EXPECT_EQ(c.get().getBatching().getPageTokens(), 0u);
   EXPECT_EQ(c.get().getHealth().getLostAfterMs(), 1000u);
 }
 
@@ -72,7 +72,7 @@ heartbeat_ms = true
       "c.toml:5: engines.count: must be a whole number, 1 to 256",
       "c.toml:6: engines.placement: there is no choice \"pakced\"; did you mean packed?",
       "c.toml:7: engines.tensor: is out of range; 1 to 64",
-      "c.toml:9: batching.page_tokens: is out of range; 1 to 64",
+      "c.toml:9: batching.page_tokens: is out of range; 0 to 64",
       "c.toml:10: batching.kv_memory: must be a size, as \"512 MiB\"",
       "c.toml:11: hosts[0].name is missing: ",
       "c.toml:13: health.heartbeat_ms: must be a whole number"};
@@ -91,16 +91,17 @@ TEST(ConfigMapper, RefusesValuesOfAnotherShape) {
 }
 
 TEST(ConfigMapper, BoundsHoldAtAndAround) {
-  auto page = [](const char* n) {
-    return parse("[model]\npath=\"m\"\n[batching]\npage_tokens=" + std::string(n))
-        .problems()
-        .size();
+  auto problems = [](const std::string& line) {
+    return parse("[model]\npath=\"m\"\n[batching]\n" + line).problems().size();
   };
-  EXPECT_EQ(page("0"), 1u);
-  EXPECT_EQ(page("1"), 0u);
-  EXPECT_EQ(page("64"), 0u);
-  EXPECT_EQ(page("65"), 1u);
-  EXPECT_EQ(page("9223372036854775807"), 1u);
+  EXPECT_EQ(problems("running=0"), 1u);
+  EXPECT_EQ(problems("running=1"), 0u);
+  EXPECT_EQ(problems("running=4096"), 0u);
+  EXPECT_EQ(problems("running=4097"), 1u);
+  EXPECT_EQ(problems("page_tokens=0"), 0u);
+  EXPECT_EQ(problems("page_tokens=64"), 0u);
+  EXPECT_EQ(problems("page_tokens=65"), 1u);
+  EXPECT_EQ(problems("page_tokens=9223372036854775807"), 1u);
 }
 
 TEST(ConfigMapper, ListsHaveABound) {

@@ -226,6 +226,18 @@ TEST(ConfigMemory, OfAHostIsWhatItsRanksLoad) {
     }
 }
 
+/// A page holds about as many bytes of every type, unless the file says how many tokens.
+TEST(ConfigMemory, PagesOfSmallerNumbersHoldMoreTokens) {
+  model_shape shape = small_shape(1, 32);
+  auto tokens = [&](kv_type kv, uint32_t asked) {
+    return engine::ranks_for(shape, {.kv = kv, .page_tokens = asked})->page_tokens;
+  };
+  EXPECT_EQ(tokens(kv_type::f32, 0), 16u);
+  EXPECT_EQ(tokens(kv_type::bf16, 0), 32u);
+  EXPECT_EQ(tokens(kv_type::int8, 0), 64u);
+  EXPECT_EQ(tokens(kv_type::int8, 5), 5u);
+}
+
 grid_config four_sequences(cut ranks) {
   return {.ranks = ranks, .page_tokens = 4, .pages = 64, .step_tokens = 9, .logit_rows = 9};
 }
