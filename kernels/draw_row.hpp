@@ -31,9 +31,10 @@ struct draw_row {
   /// to[i] = from[i] where bit i is set, else -inf. May be in place.
   void (*allow)(const float* from, const uint64_t* bits, size_t n, float* to);
   /// x = (logit - largest) / temperature, not below draw_x_least, and w = e^x, 0 from -87.34 down;
-  /// sums: of each block's w. NaN counts as -inf. What fills the last block is that and 0.
-  void (*weigh)(const float* logits, size_t n, float largest, float temperature, float* x, float* w,
-                float* sums);
+  /// sums: of each block's w. NaN counts as -inf. What fills the last block is that and 0. Gives
+  /// the sum of x * w.
+  double (*weigh)(const float* logits, size_t n, float largest, float temperature, float* x,
+                  float* w, float* sums);
   /// The sum of x * w.
   double (*weighted)(const float* x, const float* w, size_t blocks);
   /// keys = -|x - to|

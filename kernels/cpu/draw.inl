@@ -60,10 +60,12 @@ inline lanes weigh_one(lanes logit, lanes most, lanes warmth) {
 }
 
 template <bool finite>
-inline void weigh_from(const float* logits, size_t n, float largest, float factor, float* x,
-                       float* w, float* sums) {
+inline double weigh_from(const float* logits, size_t n, float largest, float factor, float* x,
+                         float* w, float* sums) {
   lanes most = set1(largest), warmth = set1(factor);
+  double weighted = 0;
   for (size_t b = 0; b < n; b += draw_block) {
+    lanes products = zero();
     sums[b / draw_block] = sum_of_block(b, [&](size_t i) {
       size_t left = i < n ? n - i : 0;
       lanes here;
@@ -76,16 +78,19 @@ inline void weigh_from(const float* logits, size_t n, float largest, float facto
       lanes weight = exp_of_negative(here);
       store(x + i, here);
       store(w + i, weight);
+      products = add(products, mul(here, weight));
       return weight;
     });
+    weighted += double(sum_of(products));
   }
+  return weighted;
 }
 
-inline void weigh(const float* logits, size_t n, float largest, float temperature, float* x,
-                  float* w, float* sums) {
+inline double weigh(const float* logits, size_t n, float largest, float temperature, float* x,
+                    float* w, float* sums) {
   float warmth = 1 / temperature;
   bool finite = largest - largest == 0 && warmth - warmth == 0;
-  (finite ? weigh_from<true> : weigh_from<false>)(logits, n, largest, warmth, x, w, sums);
+  return (finite ? weigh_from<true> : weigh_from<false>)(logits, n, largest, warmth, x, w, sums);
 }
 
 inline double weighted(const float* x, const float* w, size_t blocks) {

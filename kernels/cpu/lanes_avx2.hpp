@@ -144,10 +144,16 @@ inline void store_int8(int8_t* p, int_lanes a) {
   __m128i high = _mm_or_si128(_mm256_castsi256_si128(hi), _mm256_extracti128_si256(hi, 1));
   _mm_storeu_si128((__m128i*)p, _mm_unpacklo_epi64(low, high));
 }
-inline lanes power_of_two(int_lanes n) {
-  __m256i bias = _mm256_set1_epi32(127);
-  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n.lo, bias), 23)),
-          _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n.hi, bias), 23))};
+inline lanes round_to_whole(lanes a) {
+  constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  return {_mm256_round_ps(a.lo, nearest), _mm256_round_ps(a.hi, nearest)};
+}
+inline __m256 times_power_of_two(__m256 a, __m256 n) {
+  __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+  return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23)));
+}
+inline lanes times_power_of_two(lanes a, lanes n) {
+  return {times_power_of_two(a.lo, n.lo), times_power_of_two(a.hi, n.hi)};
 }
 
 inline float sum_of(lanes a) {

@@ -90,10 +90,10 @@ inline lanes to_float(int_lanes a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline void store_int8(int8_t* p, int_lanes a) {
   _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a.v));
 }
-inline lanes power_of_two(int_lanes n) {
-  return {
-      _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(n.v, _mm512_set1_epi32(127)), 23))};
+inline lanes round_to_whole(lanes a) {
+  return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
+inline lanes times_power_of_two(lanes a, lanes n) { return {_mm512_scalef_ps(a.v, n.v)}; }
 
 inline float sum_of(lanes a) {
   __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));

@@ -11,10 +11,9 @@ inline lanes exp_of_negative(lanes x) {
   constexpr float least = -0x1.5d589ep+6f;  // log of the least normal float, rounded up
   constexpr float ln2_high = 0x1.62e430p-1f, ln2_low = -0x1.05c610p-29f;
   lanes bounded = max(set1(least), x);
-  int_lanes n = round_to_int(mul(bounded, set1(0x1.715476p+0f)));
-  lanes whole = to_float(n);
-  lanes r = fma(whole, set1(-ln2_high), bounded);
-  r = fma(whole, set1(-ln2_low), r);
+  lanes n = round_to_whole(mul(bounded, set1(0x1.715476p+0f)));
+  lanes r = fma(n, set1(-ln2_high), bounded);
+  r = fma(n, set1(-ln2_low), r);
   // 1 + r + r^2 * (...), fitted on |r| <= ln(2)/2 to a relative error of 3.2e-9.
   lanes p = fma(r, set1(0x1.6a5056p-10f), set1(0x1.123974p-7f));
   p = fma(p, r, set1(0x1.5558acp-5f));
@@ -22,7 +21,7 @@ inline lanes exp_of_negative(lanes x) {
   p = fma(p, r, set1(0x1.fffffcp-2f));
   p = fma(p, r, set1(1.0f));
   p = fma(p, r, set1(1.0f));
-  return select(less(x, set1(least)), zero(), mul(p, power_of_two(n)));
+  return select(less(x, set1(least)), zero(), times_power_of_two(p, n));
 }
 
 inline float first_of(lanes a) {

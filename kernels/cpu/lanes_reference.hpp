@@ -179,9 +179,12 @@ inline lanes to_float(int_lanes a) {
 inline void store_int8(int8_t* p, int_lanes a) {
   for (int i = 0; i < 16; i++) p[i] = int8_t(a.v[i]);
 }
-/// 2^n for n in [-126, 127].
-inline lanes power_of_two(int_lanes n) {
-  return each([&](int i) { return float_from_bits(uint32_t(n.v[i] + 127) << 23); });
+/// As round_to_int, of what fits.
+inline lanes round_to_whole(lanes a) { return to_float(round_to_int(a)); }
+/// a * 2^n, for a whole n in [-126, 127].
+inline lanes times_power_of_two(lanes a, lanes n) {
+  int_lanes power = round_to_int(n);
+  return each([&](int i) { return a.v[i] * float_from_bits(uint32_t(power.v[i] + 127) << 23); });
 }
 
 /// (0+8), (1+9), ... (7+15); then lanes 4, 2 and 1 apart.

@@ -62,8 +62,8 @@ class drawing {
 
   void weigh(std::span<const float> logits, float largest, float temperature) {
     shape(draw_blocks(logits.size()));
-    row_.weigh(logits.data(), logits.size(), largest, temperature, x_.data(), w_.data(),
-               sums_.data());
+    weighted_ = row_.weigh(logits.data(), logits.size(), largest, temperature, x_.data(), w_.data(),
+                           sums_.data());
     add_up();
   }
 
@@ -73,7 +73,9 @@ class drawing {
     auto maxima = room_.sums_.first(draw_blocks(logits.size()));
     if (k > maxima.size()) {
       weigh(logits, largest, temperature);
-      return cut(x_, {.count = k});
+      cut(x_, {.count = k});
+      weighted_ = row_.weighted(x_.data(), w_.data(), blocks_);
+      return;
     }
     std::nth_element(maxima.begin(), maxima.begin() + k - 1, maxima.end(), std::greater<>());
     auto places = at_least(logits, maxima[k - 1]);
@@ -95,7 +97,7 @@ class drawing {
   /// Meister et al., "Locally typical sampling": those whose surprise is nearest to the expected
   /// one, until they hold `share`. The expected x tells as much as the expected surprise.
   void keep_typical(double share) {
-    double expected = row_.weighted(x_.data(), w_.data(), blocks_) / total_;
+    double expected = weighted_ / total_;
     row_.nearness(x_.data(), float(expected), blocks_, keys_.data());
     cut(keys_, {.weight = share * total_});
   }
@@ -218,7 +220,8 @@ class drawing {
   std::span<const uint32_t> ids_;  // empty: each place is its own id
   size_t blocks_ = 0;
   std::span<float> x_, w_, keys_, sums_;
-  double total_ = 0;
+  double total_ = 0;     // of weights
+  double weighted_ = 0;  // x * w, before any cut by another key
 };
 
 uint32_t draw(const draw_row& row, std::span<const float> logits, const row_draw& how,
