@@ -92,6 +92,10 @@ result<void> grid::parts::make_ranks(const model_weights& weights) {
       if (!made) return made.why();
       shards.push_back(*std::move(made));
     }
+    auto of_stage = std::span(shards).last(c.tensor);
+    for (auto& one : of_stage)
+      for (auto& other : of_stage)
+        if (one != other) one->help(*other);
   }
   return {};
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/check.hpp"
+
 namespace lethe {
 namespace {
 
@@ -42,18 +44,77 @@ void multiply_panels(const cpu_row& row, std::span<const product> products, cons
   }
 }
 
+/// A turn's state in one word.
+struct turn_state {
+  static constexpr uint32_t count_bits = 20, turn_bits = 24;
+  uint32_t turn, panels, taken;
+
+  static turn_state of(uint64_t word) {
+    constexpr uint64_t count = (1u << count_bits) - 1;
+    return {uint32_t(word >> (2 * count_bits)), uint32_t(word >> count_bits & count),
+            uint32_t(word & count)};
+  }
+  uint64_t word() const {
+    return uint64_t{turn} << (2 * count_bits) | uint64_t{panels} << count_bits | taken;
+  }
+};
+
 }  // namespace
 
-void multiply(const cpu_row& row, std::span<const product> products, const activations& x,
-              std::atomic<uint32_t>& taken, uint32_t threads) {
-  uint32_t total = 0;
-  for (const product& p : products) total += panels_under(p.rows).size();
-  uint32_t begin = taken.load(std::memory_order_relaxed);
-  while (begin < total) {
-    uint32_t end = begin + panels_at_once(total - begin, total, threads);
-    if (!taken.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
-    multiply_panels(row, products, x, {begin, end});
-    begin = taken.load(std::memory_order_relaxed);
+multiplication::multiplication(const cpu_row& r, std::span<const product> p,
+                               const activations& input)
+    : row(r), products(p), x(input), panels(0) {
+  for (const product& each : products) panels += panels_under(each.rows).size();
+  check(panels < 1u << turn_state::count_bits);
+}
+
+panel_queue::place panel_queue::here() const {
+  return {turn_state::of(state_.load(std::memory_order_acquire)).turn,
+          done_.load(std::memory_order_acquire)};
+}
+
+void panel_queue::multiply(place& at, const multiplication& m, uint32_t threads,
+                           std::span<panel_queue* const> others) {
+  open(at, m);
+  take(&m, threads);
+  if (others.empty()) return;  // the rank's threads meet
+  for (panel_queue* other : others) other->take(nullptr, threads);
+  wait(at);
+}
+
+/// The first of the rank's threads does. Whose `m` the others are told does not matter: each stays
+/// until all panels are done.
+void panel_queue::open(place& at, const multiplication& m) {
+  at.turn = (at.turn + 1) % (1u << turn_state::turn_bits);
+  at.done += m.panels;
+  uint64_t before = state_.load(std::memory_order_acquire);
+  if (turn_state::of(before).turn == at.turn) return;
+  now_.store(&m, std::memory_order_release);
+  state_.compare_exchange_strong(before, turn_state{at.turn, m.panels, 0}.word(),
+                                 std::memory_order_acq_rel);
+}
+
+/// Who has taken panels may look at what they are of: it stays until they are done.
+void panel_queue::take(const multiplication* mine, uint32_t threads) {
+  uint64_t word = state_.load(std::memory_order_acquire);
+  for (turn_state s = turn_state::of(word); s.taken < s.panels; s = turn_state::of(word)) {
+    uint32_t end = s.taken + panels_at_once(s.panels - s.taken, s.panels, threads);
+    if (!state_.compare_exchange_weak(word, turn_state{s.turn, s.panels, end}.word(),
+                                      std::memory_order_acq_rel, std::memory_order_acquire))
+      continue;
+    const multiplication& m = mine ? *mine : *now_.load(std::memory_order_acquire);
+    multiply_panels(m.row, m.products, m.x, {s.taken, end});
+    done_.fetch_add(end - s.taken, std::memory_order_release);
+    finished_.advance();
+    word = state_.load(std::memory_order_acquire);
+  }
+}
+
+void panel_queue::wait(const place& at) {
+  for (;;) {
+    uint32_t seen = finished_.count();
+    if (done_.load(std::memory_order_acquire) >= at.done) return;
+    finished_.wait_past(seen, true);
   }
 }
 

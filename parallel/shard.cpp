@@ -83,6 +83,8 @@ result<void> shard::execute(const step_plan& plan, const step_data& data) {
   return p.layers.outcome();
 }
 
+void shard::help(shard& other) { parts_->layers.help(other.parts_->layers); }
+
 uint32_t shard::idle() const { return parts_->crew->size(); }
 void shard::run_idle(const work& f) {
   parts_->crew->run([&f](uint32_t thread) { f(thread); });

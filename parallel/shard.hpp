@@ -39,6 +39,8 @@ class shard final : public step_rank {
 
   /// On the calling thread and the shard's own.
   result<void> execute(const step_plan& plan, const step_data& data) override;
+  /// Before the first step: takes panels of a rank of its stage when it has none left.
+  void help(shard& other);
   uint32_t idle() const override;
   void run_idle(const work& f) override;
 

@@ -33,7 +33,6 @@ void stage::prepare(const step_plan& plan, const step_data& data) {
   if (!part_.last()) slot_ ^= 1;
   queries_.clear();
   last_queries_.clear();
-  for (auto& taken : taken_) taken.store(0, std::memory_order_relaxed);
   for (const plan_entry& e : plan.entries) {
     add_run(queries_, e, e.tokens, e.first_token);
     if (e.logit_rows != 0) add_run(last_queries_, e, e.logit_rows, e.first_logit_row);
@@ -42,6 +41,7 @@ void stage::prepare(const step_plan& plan, const step_data& data) {
 
 void stage::run(uint32_t thread) {
   walk w{thread, plan_->tokens, b_.x[slot_]};
+  w.multiplied = panels_.here();
   if (!enter(w)) return;
   for (uint32_t layer = part_.layers.begin; layer < part_.layers.end; ++layer) {
     if (!attention(w, layer)) return;
@@ -128,11 +128,9 @@ bool stage::feed_forward(walk& w, const mlp_weights& l) {
   return join(w, l.down, l.down_bias, gate, times_.down);
 }
 
-/// All threads have met since the last product, so nobody takes from the next one's count any more.
 void stage::multiply(walk& w, std::span<const product> products, const activations& x) {
-  std::atomic<uint32_t>& taken = taken_[w.products++ % 2];
-  if (w.lead()) taken_[w.products % 2].store(0, std::memory_order_relaxed);
-  lethe::multiply(row_, products, x, taken, team_.size());
+  uint32_t threads = team_.size() * uint32_t(1 + beside_.size());
+  panels_.multiply(w.multiplied, {row_, products, x}, threads, beside_);
 }
 
 activations stage::input(uint32_t rows, const float* x, size_t stride) const {

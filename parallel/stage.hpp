@@ -23,6 +23,9 @@ class stage {
   result<void> outcome() const { return outcome_; }
   void run(uint32_t thread);
 
+  /// Ranks of one stage and process take each other's panels.
+  void help(stage& other) { beside_.push_back(&other.panels_); }
+
   step_times& times() { return times_; }
   stopwatch& watch() { return watch_; }
 
@@ -35,7 +38,7 @@ class stage {
     // What o or down left in `joined` and is not added to the residual stream yet.
     const matrix* pending = nullptr;
     const float* pending_bias = nullptr;
-    uint32_t products = 0;  // multiplied so far
+    panel_queue::place multiplied = {};
     bool lead() const { return thread == 0; }
   };
   /// An entry's queries in one layer, and where they lie.
@@ -115,7 +118,8 @@ class stage {
   query_runs queries_, last_queries_;
   uint32_t slot_ = 0;
   std::atomic<uint32_t> next_item_ = 0;
-  std::atomic<uint32_t> taken_[2] = {};  // panels of this step's product and of the next one
+  panel_queue panels_;
+  std::vector<panel_queue*> beside_;
   std::vector<communicator::extent> extents_;
   std::atomic<bool> failed_ = false;
   result<void> outcome_;

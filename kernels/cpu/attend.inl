@@ -260,9 +260,11 @@ void attend_in_pages(const attention_work& w) {
     } else {
       after = here;
     }
-    score(w, t, page_keys<T>{here, kv, values_of(here, kv.head_dim)});
+    auto values_here = coming_of(here, &page_share::values, kv.head_dim);
+    score(w, t, page_keys<T>{here, kv, values_here});
     weigh_all<T>(w, t, [] {});
-    sum_values(w, t, page_values<T>{here, kv.head_dim, keys_of(after, kv.head_dim)});
+    auto keys_after = coming_of(after, &page_share::keys, kv.head_dim);
+    sum_values(w, t, page_values<T>{here, kv.head_dim, keys_after});
     t = next;
   }
 }

@@ -86,16 +86,12 @@ struct coming {
 template <class T>
 constexpr uint32_t asks_of = sizeof(typename T::number);
 
+/// Keys or values of a tile.
 template <class T>
-inline coming<asks_of<T>> values_of(const tile_places<T>& places, uint32_t head_dim) {
+inline coming<asks_of<T>> coming_of(const tile_places<T>& places,
+                                    const std::byte* page_share::*half, uint32_t head_dim) {
   coming<asks_of<T>> next{{}, head_dim * asks_of<T>};
-  for (uint32_t v = 0; v < places.vectors; v++) next.at[v] = places.share[v].values;
-  return next;
-}
-template <class T>
-inline coming<asks_of<T>> keys_of(const tile_places<T>& places, uint32_t head_dim) {
-  coming<asks_of<T>> next{{}, head_dim * asks_of<T>};
-  for (uint32_t v = 0; v < places.vectors; v++) next.at[v] = places.share[v].keys;
+  for (uint32_t v = 0; v < places.vectors; v++) next.at[v] = places.share[v].*half;
   return next;
 }
 

@@ -42,15 +42,15 @@ drawn_arrays weighed(const draw_row& row, const std::vector<float>& logits, floa
                  .w = std::vector<float>(whole, 99),
                  .keys = std::vector<float>(whole, 99),
                  .sums = std::vector<float>(blocks, 99)};
-  row.weigh(logits.data(), logits.size(), largest_of_all(logits), temperature, a.x.data(),
-            a.w.data(), a.sums.data());
+  a.weighted = row.weigh(logits.data(), logits.size(), largest_of_all(logits), temperature,
+                         a.x.data(), a.w.data(), a.sums.data());
   return a;
 }
 
 drawn_arrays everything(const draw_row& row, const std::vector<float>& logits) {
   auto a = weighed(row, logits, 0.7f);
   size_t blocks = a.sums.size();
-  a.weighted = row.weighted(a.x.data(), a.w.data(), blocks);
+  EXPECT_EQ(row.weighted(a.x.data(), a.w.data(), blocks), a.weighted);
   row.nearness(a.x.data(), -3, blocks, a.keys.data());
   row.mass_from(a.keys.data(), a.w.data(), blocks, {-2, -1, -3}, a.masses);
   a.places.resize(a.x.size());
