@@ -114,7 +114,7 @@ void panel_queue::wait(const place& at) {
   for (;;) {
     uint32_t seen = finished_.count();
     if (done_.load(std::memory_order_acquire) >= at.done) return;
-    finished_.wait_past(seen, true);
+    finished_.wait_past(seen, spin_);
   }
 }
 

@@ -34,6 +34,9 @@ struct multiplication {
 /// beside it that have none left.
 class panel_queue {
  public:
+  /// `spin`: while others finish what they took, as a team's threads do.
+  explicit panel_queue(bool spin) : spin_(spin) {}
+
   /// How far a thread of the rank has come.
   struct place {
     uint32_t turn;
@@ -56,6 +59,7 @@ class panel_queue {
   std::atomic<const multiplication*> now_ = nullptr;
   std::atomic<uint64_t> done_ = 0;  // panels, of all turns
   word finished_;
+  const bool spin_;
 };
 
 }  // namespace lethe

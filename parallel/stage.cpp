@@ -20,6 +20,7 @@ stage::stage(const model_weights& weights, const shard_config& config, communica
       magnitude_(rope_magnitude(weights.shape.rope)),
       q_cols_(part_.heads.size() * shape_.head_dim),
       kv_cols_(part_.kv_heads.size() * shape_.head_dim),
+      panels_(config.spin),
       extents_(part_.tensor_size),
       watch_(config.timed) {
   queries_.all.reserve(config.step_tokens);

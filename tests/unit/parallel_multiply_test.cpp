@@ -46,7 +46,7 @@ cpu_row counting_row() {
 struct rank_of_one {
   matrix weight{};
   std::vector<float> y;
-  panel_queue queue;
+  panel_queue queue{true};
 
   explicit rank_of_one(uint32_t rows) : y(rows) { weight.rows = rows; }
   void multiply(const cpu_row& row, std::span<panel_queue* const> others) {
@@ -88,7 +88,7 @@ TEST(Multiply, EveryPanelIsMadeOnceAndDoneWhenTheCallReturns) {
   struct rank {
     matrix weights[2]{};
     std::vector<float> y[2];
-    panel_queue queue;
+    panel_queue queue{false};
     std::vector<panel_queue*> others;
     barrier meeting{threads, true};
   };
