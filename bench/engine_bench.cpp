@@ -231,7 +231,7 @@ void size_memory(engine_config& c, const model_shape& shape, const settings& s) 
                         streams * (s.context / 64 + 2) + 128;
   uint32_t longest = s.prompts.empty() ? 64 : std::ranges::max(s.prompts);
   c.context = std::max({c.context, per_stream, longest + 16});
-  c.page_tokens = usual_page_tokens(c.kv);
+  c.page_tokens = c.page_size();
   uint64_t tokens = std::max<uint64_t>(uint64_t{streams} * (per_stream + c.page_tokens),
                                        2 * (uint64_t{c.context} + c.page_tokens));
   kv_layout page{shape.layers, shape.kv_heads, shape.head_dim, c.page_tokens, c.kv};

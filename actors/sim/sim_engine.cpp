@@ -152,7 +152,7 @@ std::unique_ptr<sim_engine> sim_engine::make(caf::actor_system& sys, ledger& fac
                                              const engine_config& c, uint32_t pages,
                                              uint32_t depth) {
   planner_config plan{.pages = pages,
-                      .page_tokens = c.page_tokens,
+                      .page_tokens = c.page_size(),
                       .step_tokens = c.step_tokens,
                       .chunk_max = c.chunk_tokens,
                       .logit_rows = c.running,

@@ -1,7 +1,6 @@
 #include "actors/sim/sim_house.hpp"
 
 #include "actors/sim/faulty_front.hpp"
-#include "parallel/kv_pool.hpp"
 
 namespace lethe::sim {
 
@@ -17,9 +16,8 @@ namespace {
 
 engine_config config_of(schema::EngineSpec::Reader spec) {
   auto b = spec.getBatching();
-  uint32_t page_tokens = b.getPageTokens();
   return {.threads = 1,
-          .page_tokens = page_tokens ? page_tokens : usual_page_tokens(kv_type::f32),
+          .page_tokens = b.getPageTokens(),
           .context = spec.getModel().getContext(),
           .step_tokens = b.getStepTokens(),
           .chunk_tokens = b.getChunkTokens(),

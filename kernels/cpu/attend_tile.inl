@@ -34,9 +34,8 @@ inline page_share share_at(const kv_view& kv, uint32_t of_page, uint32_t row) {
 /// Where a tile's vectors of 16 keys lie; for those outside of the span stands the nearest.
 template <class T>
 struct tile_places {
-  static constexpr uint32_t vectors = attention_tile / 16;
-  kv_place<T> at[vectors];
-  page_share share[vectors];
+  kv_place<T> at[attention_tile / 16];
+  page_share share[attention_tile / 16];
 };
 
 template <class T>
@@ -55,7 +54,7 @@ inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places
     if (row == kv.page_tokens) row = 0, page++;
   }
   for (uint32_t v = 0; v < vectors.begin; v++) same(v, vectors.begin);
-  for (uint32_t v = vectors.end; v < tile_places<T>::vectors; v++) same(v, v - 1);
+  for (uint32_t v = vectors.end; v < attention_tile / 16; v++) same(v, v - 1);
 }
 
 /// What is read next, asked for into the second cache (see fetch_ahead) while a product's panels
@@ -91,7 +90,7 @@ template <class T>
 inline coming<asks_of<T>> coming_of(const tile_places<T>& places,
                                     const std::byte* page_share::*half, uint32_t head_dim) {
   coming<asks_of<T>> next{{}, head_dim * asks_of<T>};
-  for (uint32_t v = 0; v < places.vectors; v++) next.at[v] = places.share[v].*half;
+  for (uint32_t v = 0; v < next.shares; v++) next.at[v] = places.share[v].*half;
   return next;
 }
 

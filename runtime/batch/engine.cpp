@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "parallel/kv_pool.hpp"
 #include "runtime/batch/step_loop.hpp"
 
 namespace lethe {
@@ -78,7 +77,7 @@ engine_config with_defaults(engine_config c, const model_shape& shape) {
   uint32_t ranks = c.ranks.tensor * c.ranks.pipeline;
   if (!c.row) c.row = &best_cpu_row();
   if (c.threads == 0) c.threads = std::max(1u, std::thread::hardware_concurrency() / ranks);
-  if (c.page_tokens == 0) c.page_tokens = usual_page_tokens(c.kv);
+  c.page_tokens = c.page_size();
   if (c.context == 0) c.context = shape.context_max;
   return c;
 }

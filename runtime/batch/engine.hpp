@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "parallel/grid.hpp"
+#include "parallel/kv_pool.hpp"
 #include "runtime/batch/request.hpp"
 
 namespace lethe {
@@ -21,7 +22,7 @@ struct engine_config {
   const cpu_row* row = nullptr;  // null: the best that runs here
   uint32_t threads = 0;          // per rank; 0: the cores, shared by the ranks
   kv_type kv = kv_type::f32;
-  uint32_t page_tokens = 0;     // 0: usual_page_tokens of `kv`
+  uint32_t page_tokens = 0;     // 0: what is usual for `kv`
   uint64_t kv_bytes = 0;        // per rank; 0: enough for `context` tokens
   uint32_t context = 0;         // longest prompt + answer; 0: the model's
   uint32_t step_tokens = 512;   // token budget of a step
@@ -32,6 +33,8 @@ struct engine_config {
   bool keeps_prefixes = false;  // up to half of the pages, for other requests: lab only
   step_watcher* watch = nullptr;
 
+  /// Tokens of a page.
+  uint32_t page_size() const { return page_tokens ? page_tokens : usual_page_tokens(kv); }
   /// Requests that it takes at once: as many as may run, and those that wait.
   uint32_t requests_max() const { return running + queue; }
 };
