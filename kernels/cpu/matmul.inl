@@ -11,14 +11,15 @@ template <bool zen4>
 void matmul(const matrix& w, const product_part& part, const activations& x, float* y,
             size_t y_stride) {
   if (part.row_begin >= part.row_end || part.segment_begin >= part.segment_end) return;
+  constexpr cache into = cache_of(zen4);
   bool ask = !zen4 || x.rows > 2;  // floats, as multiply_few
   switch (w.type) {
     case dtype::f32:
-      return multiply_float<f32_weights>(w, part, x, y, y_stride, ask);
+      return multiply_float<f32_weights<into>>(w, part, x, y, y_stride, ask);
     case dtype::f16:
-      return multiply_float<f16_weights>(w, part, x, y, y_stride, ask);
+      return multiply_float<f16_weights<into>>(w, part, x, y, y_stride, ask);
     case dtype::bf16:
-      return multiply_float<bf16_weights>(w, part, x, y, y_stride, ask);
+      return multiply_float<bf16_weights<into>>(w, part, x, y, y_stride, ask);
     case dtype::q8_0:
       return multiply_quant<dtype::q8_0, zen4>(w, part, x, y, y_stride);
     case dtype::q4_0:

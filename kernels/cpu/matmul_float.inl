@@ -8,15 +8,22 @@
 namespace lethe {
 namespace {
 
+/// `into`: the cache that they are asked for into.
+template <cache into>
 struct f32_weights {
+  static constexpr cache asked_into = into;
   static constexpr uint32_t bytes = 64;  // of one k of a panel
   static lanes at(const uint8_t* p) { return load((const float*)p); }
 };
+template <cache into>
 struct f16_weights {
+  static constexpr cache asked_into = into;
   static constexpr uint32_t bytes = 32;
   static lanes at(const uint8_t* p) { return from_f16((const uint16_t*)p); }
 };
+template <cache into>
 struct bf16_weights {
+  static constexpr cache asked_into = into;
   static constexpr uint32_t bytes = 32;
   static lanes at(const uint8_t* p) { return from_bf16((const uint16_t*)p); }
 };
@@ -43,7 +50,7 @@ void add_products(const float_stretch& s, lanes* sums) {
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < P; p++) {
       v[p] = Weights::at(w + p * s.w_stride);
-      if constexpr (Fetch) fetch_ahead(w + p * s.w_stride);
+      if constexpr (Fetch) fetch_ahead<Weights::asked_into>(w + p * s.w_stride);
     }
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < R; r++) {
@@ -89,12 +96,13 @@ struct float_work {
 
 template <class Weights, uint32_t P>
 void add_step(const float_stretch& s, uint32_t rows, lanes* sums, float_work<Weights, P>& work) {
+  using f32 = f32_weights<Weights::asked_into>;
   float_stretch near = s;
-  if constexpr (Weights::bytes != f32_weights::bytes) {
+  if constexpr (Weights::bytes != sizeof(float[panel_rows])) {
     for (uint32_t p = 0; p < P; p++) {
       const uint8_t* w = s.w + p * s.w_stride;
       for (uint32_t k = 0; k < s.count; k++) {
-        fetch_ahead(w + k * Weights::bytes);
+        fetch_ahead<Weights::asked_into>(w + k * Weights::bytes);
         store(work.w[p] + k * panel_rows, Weights::at(w + k * Weights::bytes));
       }
     }
@@ -108,9 +116,9 @@ void add_step(const float_stretch& s, uint32_t rows, lanes* sums, float_work<Wei
     near.x = s.x + r * s.x_stride;
     uint32_t tile = rows - r < height ? rows - r : height;
     if (r == 0 && near.w == s.w) {
-      add_float_tile<f32_weights, P, true>(near, tile, sums);
+      add_float_tile<f32, P, true>(near, tile, sums);
     } else {
-      add_float_tile<f32_weights, P, false>(near, tile, sums + r * P);
+      add_float_tile<f32, P, false>(near, tile, sums + r * P);
     }
   }
 }

@@ -113,7 +113,7 @@ inline void store_tile(const product_part& part, const panel_group& group, const
 }
 
 /// Unit u of P panels from memory, times R rows.
-template <dtype T, uint32_t P, uint32_t R, bool asks>
+template <dtype T, uint32_t P, uint32_t R, cache into>
 [[gnu::always_inline]] inline void add_from_memory(const panel_group& group, uint32_t first,
                                                    uint32_t u, const x_unit* x, const lanes* before,
                                                    lanes* sums) {
@@ -124,9 +124,7 @@ template <dtype T, uint32_t P, uint32_t R, bool asks>
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < P; p++) {
     unit_place at = find_unit<T>(group.panel(first + p), u);
-    if constexpr (asks) {
-      for (uint32_t i = 0; i < unit_bytes(T); i += 64) fetch_ahead(at.unit + i);
-    }
+    for (uint32_t i = 0; i < unit_bytes(T); i += 64) fetch_ahead<into>(at.unit + i);
     prepare_unit<T>(at, units[p]);
     all[p] = units + p;
   }
@@ -137,7 +135,7 @@ template <dtype T, uint32_t P, uint32_t R, bool asks>
 constinit const lanes no_sums[stream_panels * stream_rows] = {};
 
 /// A few panels times R rows: of each panel a unit, then of each the next.
-template <dtype T, uint32_t R, bool asks>
+template <dtype T, uint32_t R, cache into>
 [[gnu::noinline]] void multiply_streams(const matrix& w, const product_part& part,
                                         const panel_group& group, const row_block& rows,
                                         waiting_sums& waiting) {
@@ -151,9 +149,9 @@ template <dtype T, uint32_t R, bool asks>
       const x_unit* x = rows.x + size_t{u - rows.k.begin} * R;
       uint32_t p = 0;
       for (; p + P <= group.count; p += P)
-        add_from_memory<T, P, R, asks>(group, p, u, x, before, sums);
+        add_from_memory<T, P, R, into>(group, p, u, x, before, sums);
       if constexpr (P > 1) {
-        for (; p < group.count; p++) add_from_memory<T, 1, R, asks>(group, p, u, x, before, sums);
+        for (; p < group.count; p++) add_from_memory<T, 1, R, into>(group, p, u, x, before, sums);
       }
       before = sums;
     }
@@ -174,7 +172,7 @@ void multiply_few(const matrix& w, const product_part& part, const panel_group& 
     if (rows.size() < R) return multiply_few<T, zen4, R - 1>(w, part, group, rows, waiting);
   }
   constexpr bool ask = !zen4 || R > 2 || unit_of(T).high_bytes != 0;
-  multiply_streams<T, R, ask>(w, part, group, rows, waiting);
+  multiply_streams<T, R, ask ? cache_of(zen4) : cache::none>(w, part, group, rows, waiting);
 }
 
 /// Some units of a segment.

@@ -61,11 +61,11 @@ void row_to_float(const matrix& w, uint32_t r, float* y) {
   uint32_t lane = r % panel_rows;
   switch (w.type) {
     case dtype::f32:
-      return float_row<f32_weights>(panel, lane, w.cols, y);
+      return float_row<f32_weights<cache::none>>(panel, lane, w.cols, y);
     case dtype::f16:
-      return float_row<f16_weights>(panel, lane, w.cols, y);
+      return float_row<f16_weights<cache::none>>(panel, lane, w.cols, y);
     case dtype::bf16:
-      return float_row<bf16_weights>(panel, lane, w.cols, y);
+      return float_row<bf16_weights<cache::none>>(panel, lane, w.cols, y);
     case dtype::q8_0:
       return quant_row<dtype::q8_0>(panel, lane, w.cols, y);
     case dtype::q4_0:

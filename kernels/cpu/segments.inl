@@ -73,10 +73,16 @@ class segment_tree {
   uint8_t waiting_[segments];  // before each segment; bit l: held_[l] is in use
 };
 
-/// Asks for weights this long before their use, into the second cache: more lines can be on their
-/// way there than to the first.
+/// Which cache weights are asked for into. On a Zen 4 more lines can be on their way to the second
+/// than to the first.
+enum class cache : uint8_t { none, first, second };
+constexpr cache cache_of(bool zen4) { return zen4 ? cache::second : cache::first; }
+
+/// Asks for weights this long before their use.
+template <cache into>
 [[gnu::always_inline]] inline void fetch_ahead(const uint8_t* p) {
-  __builtin_prefetch(p + 2048, 0, 2);
+  if constexpr (into == cache::none) return;
+  __builtin_prefetch(p + 2048, 0, into == cache::first ? 3 : 2);
 }
 
 /// Lanes of panel p that the part asks for: [begin, end).

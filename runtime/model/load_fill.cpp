@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/check.hpp"
+#include "runtime/model/load_memory.hpp"
 #include "runtime/model/load_part.hpp"
 
 namespace lethe {
@@ -19,6 +21,9 @@ constexpr uint64_t report_bytes = uint64_t{32} << 20;
 /// Of a core's own cache, beside what it reads meanwhile.
 constexpr uint64_t cached_bytes = uint64_t{512} << 10;
 
+// MADV_COLLAPSE of Linux 6.1, which Debian 12's C library has no name for.
+constexpr int collapse = 25;
+
 /// Memory that is about to be written whole, without a fault for each of its pages. It only saves
 /// time: a kernel that can't do so gives the pages one by one.
 void make_present(std::span<std::byte> all) {
@@ -27,6 +32,35 @@ void make_present(std::span<std::byte> all) {
   auto end = (reinterpret_cast<uintptr_t>(all.data()) + all.size()) & ~(page - 1);
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
 }
+
+/// Makes huge pages of what is needed whole, one when its first part is about to be written. Shared
+/// memory has none unless an administrator says so for all; asked for one by one they are had.
+class huge_pages {
+ public:
+  huge_pages(const needed_bytes& needed, std::span<std::byte> all)
+      : needed_(needed), all_(all), asked_(all.size() / huge_page) {}
+
+  void make_for(byte_range r) {
+    const uint64_t end = std::min<uint64_t>((r.end + huge_page - 1) / huge_page, asked_.size());
+    for (uint64_t i = r.begin / huge_page; i < end && !none_left_; ++i)
+      if (!asked_[i].exchange(true)) make(i * huge_page);
+  }
+
+ private:
+  void make(uint64_t at) {
+    // Between tensors are gaps that nobody needs.
+    constexpr uint64_t gaps = 4096;
+    if (needed_.count_within({at, at + huge_page}) + gaps < huge_page) return;
+    make_present(all_.subspan(at, gaps));  // of nothing the kernel makes nothing
+    if (madvise(all_.data() + at, huge_page, collapse) != 0 && errno != EAGAIN)
+      none_left_ = true;
+  }
+
+  const needed_bytes& needed_;
+  std::span<std::byte> all_;
+  std::vector<std::atomic<bool>> asked_;
+  std::atomic<bool> none_left_{false};  // or the kernel can't
+};
 
 /// Some panels of a matrix, or a whole vector.
 struct piece {
@@ -66,6 +100,7 @@ class filling {
         layout_(layout),
         needed_(needed),
         to_(to),
+        huge_(needed, to),
         pieces_(cut_into_pieces(layout, needed, threads)),
         left_(layout.tensors.size()) {
     for (const piece& p : pieces_) ++left_[p.tensor];
@@ -85,8 +120,9 @@ class filling {
 
  private:
   /// Memory that nothing is written to is none.
-  uint64_t fill_needed(const piece& p) const {
+  uint64_t fill_needed(const piece& p) {
     uint64_t bytes = needed_.count_within(p.range());
+    huge_.make_for(p.range());
     if (bytes == p.bytes) return fill(p, to_.data() + p.offset), bytes;
     std::vector<std::byte> whole(p.bytes);
     fill(p, whole.data());
@@ -121,6 +157,7 @@ class filling {
   const load_layout& layout_;
   const needed_bytes& needed_;
   std::span<std::byte> to_;
+  huge_pages huge_;
   std::vector<piece> pieces_;
   std::vector<std::atomic<uint32_t>> left_;  // pieces of each tensor
   std::atomic<size_t> next_{0};

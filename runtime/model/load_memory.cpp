@@ -16,14 +16,24 @@
 namespace lethe {
 namespace {
 
+constexpr uintptr_t rounded_up(uintptr_t n, size_t to) { return (n + to - 1) / to * to; }
+
+/// Where a huge page of the file can be one of addresses.
 result<std::byte*> map(int fd, size_t bytes, int protection) {
-  void* at = mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) {
+  constexpr size_t page = 4096;
+  const size_t whole = rounded_up(bytes, page), reserved = whole + huge_page;
+  void* room = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED)
     return fail("weights: cannot map {} bytes: {}", bytes, std::strerror(errno));
-  }
-  // Fewer TLB misses where /sys/kernel/mm/transparent_hugepage/shmem_enabled says advise.
-  madvise(at, bytes, MADV_HUGEPAGE);
-  return static_cast<std::byte*>(at);
+  const auto begin = reinterpret_cast<uintptr_t>(room), at = rounded_up(begin, huge_page);
+  const auto end = begin + reserved;
+  if (at > begin) munmap(room, at - begin);
+  if (end > at + whole) munmap(reinterpret_cast<void*>(at + whole), end - at - whole);
+  void* made = mmap(reinterpret_cast<void*>(at), bytes, protection, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (made != MAP_FAILED) return static_cast<std::byte*>(made);
+  const int why = errno;
+  munmap(reinterpret_cast<void*>(at), whole);
+  return fail("weights: cannot map {} bytes: {}", bytes, std::strerror(why));
 }
 
 }  // namespace

@@ -11,8 +11,11 @@
 
 namespace lethe {
 
+/// Of those that the kernel makes of small ones.
+inline constexpr size_t huge_page = size_t{2} << 20;
+
 /// Anonymous shared memory behind a descriptor: written once, then sealed, so that neither we nor
-/// any process that maps it can change it.
+/// any process that maps it can change it. It begins at an address where a huge page can.
 class sealed_memory {
  public:
   static result<sealed_memory> make(uint64_t bytes);

@@ -9,9 +9,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "kernels/cpu_row.hpp"
 #include "parallel/weights_read.hpp"
+#include "runtime/model/load_memory.hpp"
 #include "runtime/model/quantize.hpp"
 
 namespace lethe {
@@ -259,6 +261,46 @@ TEST(Load, SealsItsMemory) {
   void* other = mmap(nullptr, made->bytes(), PROT_READ, MAP_SHARED, fd, 0);
   ASSERT_NE(other, MAP_FAILED);
   munmap(other, made->bytes());
+}
+
+/// Bytes of a mapping that huge pages of shared memory stand for.
+uint64_t on_huge_pages(const void* at) {
+  std::ifstream smaps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(smaps, line);) {
+    uintptr_t begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      inside = begin == reinterpret_cast<uintptr_t>(at);
+    uint64_t kib = 0;
+    if (inside && std::sscanf(line.c_str(), "ShmemPmdMapped: %lu kB", &kib) == 1) return kib * 1024;
+  }
+  return 0;
+}
+
+/// Whether this kernel makes a huge page of shared memory when it is asked to.
+bool makes_huge_pages() {
+  auto made = sealed_memory::make(huge_page);
+  if (!made) return false;
+  made->writable()[0] = std::byte{1};
+  constexpr int collapse = 25;  // MADV_COLLAPSE
+  return ::madvise(made->writable().data(), huge_page, collapse) == 0;
+}
+
+TEST(Load, WeightsLieOnHugePages) {
+  auto file = checkpoint::open(std::string(places::source) + "/models/ember");
+  ASSERT_TRUE(file);
+  auto whole = loaded(*file);
+  const auto* first = reinterpret_cast<const std::byte*>(whole->weights().embed.panels);
+  for (const auto& w : matrices_of(whole->weights()))
+    first = std::min(first, reinterpret_cast<const std::byte*>(w.m.panels));
+  const auto begin = reinterpret_cast<uintptr_t>(first) & ~uintptr_t{huge_page - 1};
+  const auto* at = reinterpret_cast<const std::byte*>(begin);
+  size_t read = 0;  // what is read is mapped
+  for (size_t i = 0; i < whole->bytes(); i += 4096) read += at[i] == std::byte{0};
+  EXPECT_LT(read, whole->bytes());
+  if (!makes_huge_pages()) GTEST_SKIP() << "this kernel makes none of shared memory when asked";
+  EXPECT_GE(on_huge_pages(at), huge_page);
+  EXPECT_LE(on_huge_pages(at), whole->bytes());
 }
 
 TEST(Load, AttachesToWhatAnotherProcessHasLoaded) {
