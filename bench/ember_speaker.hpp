@@ -108,6 +108,25 @@ class speaker {
     return out;
   }
 
+  struct timed_answer {
+    answer said;
+    double ms = 0;  // from its first token to its last
+  };
+  /// With nobody beside it.
+  timed_answer answer_alone(const ids_list& prompt, uint32_t tokens, float temperature,
+                            uint64_t seed) {
+    auto asked = ask({.prompt = prompt,
+                      .max_tokens = tokens,
+                      .how = {.temperature = temperature, .seed = seed},
+                      .stop_ids = model_->stop_ids});
+    finish(*asked);
+    const auto& c = asked->choice(0);
+    const auto& t = asked->times();
+    return {{{c.ids.begin(), c.ids.begin() + c.published}, c.reason == finish_reason::stop},
+            double(t.last_ns - t.first_ns) / 1e6};
+  }
+  engine_numbers numbers() const { return engine_->numbers(); }
+
   std::vector<opinion> opinions_on(const std::vector<ids_list>& texts) {
     std::vector<opinion> out;
     auto asked = [&](size_t i) {

@@ -88,6 +88,9 @@ void declare_compute(CLI::App& command, generate_flags& f) {
   group->add_option("--context", f.engine.context, "longest prompt + answer; default: the model's");
   group->add_option("--chunk", f.engine.chunk_tokens, "prompt tokens computed at once")
       ->capture_default_str();
+  group->add_flag("--lookahead", f.engine.looks_ahead,
+                  "guess tokens from what the prompt and the answer said before, check several in "
+                  "a step");
   group->add_option("--step-tokens", f.engine.step_tokens, "tokens of all requests in a step")
       ->capture_default_str();
 }

@@ -31,8 +31,11 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
   auto made = engine_config_of(spec.getEngines(), spec.getBatching(), spec.getModel());
   made.threads = spec.getThreads();
   // What any other profile would be refused for, by the same table.
-  made.keeps_prefixes =
-      spec.getProfile() == schema::Profile::LAB && wants(spec.getOptimizations(), "prefix-cache");
+  auto wanted = [spec](std::string_view name) {
+    return spec.getProfile() == schema::Profile::LAB && wants(spec.getOptimizations(), name);
+  };
+  made.keeps_prefixes = wanted("prefix-cache");
+  made.looks_ahead = wanted("request-lookahead");
   return made;
 }
 

@@ -29,7 +29,8 @@ uint32_t rank_sum_of(planner_state& planner,
     auto plan = plan_step(planner);
     check(plan.has_value());
     for (const auto& r : complete(planner, *plan))
-      if (r.sample && ++tokens[r.request] == answer_tokens) finish(planner, r.request, r.choice);
+      if (r.samples == 1 && ++tokens[r.request] == answer_tokens)
+        finish(planner, r.request, r.choice);
     for (uint64_t id : take_gone(planner)) sum += says_a(id) ? ++done : (++done, 0);
   }
   return sum;

@@ -147,7 +147,8 @@ result<std::unique_ptr<engine>> engine::start(const model_weights& weights,
                       .running_max = c.running,
                       .queue_max = c.requests_max(),
                       .context_max = c.context,
-                      .kept_pages = c.keeps_prefixes ? g.pages / 2 : 0};
+                      .kept_pages = c.keeps_prefixes ? g.pages / 2 : 0,
+                      .guess_rows = c.looks_ahead ? lookahead::most + 1 : 0};
   auto planner = make_planner(plan);
   if (!planner) return planner.why();
   auto buffers = step_buffers::make(depth, g.step_tokens, g.logit_rows, weights.shape.vocab,

@@ -31,6 +31,7 @@ struct engine_config {
   uint32_t queue = 1024;        // requests that may wait beyond `running`
   uint32_t default_max_tokens = 256;
   bool keeps_prefixes = false;  // up to half of the pages, for other requests: lab only
+  bool looks_ahead = false;     // guesses tokens from a request's own: lab only
   step_watcher* watch = nullptr;
 
   /// Tokens of a page.
@@ -46,6 +47,7 @@ struct engine_numbers {
   uint32_t running = 0, queued = 0;
   uint64_t steps = 0, tokens_prefilled = 0, tokens_decoded = 0;
   uint64_t pages_wiped = 0;
+  uint64_t guesses = 0, guesses_right = 0;
 };
 
 /// Makes what executes steps, of the form that an engine wants; by default threads of this process.

@@ -114,13 +114,18 @@ void add_decodes(planner_state& state, step_plan& plan) {
   uint32_t decoding = uint32_t(state.ready.size()) + state.decodes_in_flight;
   uint32_t share = decoding / c.depth + (decoding % c.depth != 0);
   uint32_t count = std::min({share, uint32_t(state.ready.size()), c.step_tokens, c.logit_rows});
+  uint32_t rows = std::min({c.guess_rows, c.step_tokens, c.logit_rows});
+  uint32_t guesses = rows > count ? rows - count : 0;
   size_t pages = 0;
   for (uint32_t i = 0; i < count; ++i)
     pages += state.sequences[state.ready[i]].position / c.page_tokens + 1;
   plan.entries.reserve(count);
   plan.pages.reserve(pages);
   for (uint32_t i = 0; i < count; ++i) {
-    add_entry(state, plan, state.ready.front(), 1, 1);
+    sequence& s = state.sequences[state.ready.front()];
+    uint32_t tokens = 1 + std::min({std::exchange(s.guesses, 0), guesses, s.end - s.position - 1});
+    add_entry(state, plan, state.ready.front(), tokens, tokens);
+    guesses -= tokens - 1;
     state.ready.pop_front();
   }
   state.decodes_in_flight += count;
@@ -224,7 +229,7 @@ void complete_prefill(planner_state& state, const plan_entry& e, std::vector<ste
                    .position = s.position - e.logit_rows,
                    .first_logit_row = e.first_logit_row,
                    .logit_rows = e.logit_rows,
-                   .sample = last});
+                   .samples = last});
   if (!last) return;
   std::erase(state.prefilling, e.sequence);
   fork_choices(state, request);
@@ -234,7 +239,7 @@ void complete_prefill(planner_state& state, const plan_entry& e, std::vector<ste
                    .position = s.position - 1,
                    .first_logit_row = e.first_logit_row + e.logit_rows - 1,
                    .logit_rows = 1,
-                   .sample = true});
+                   .samples = 1});
 }
 
 void complete_decode(planner_state& state, const plan_entry& e, std::vector<step_result>& out) {
@@ -247,21 +252,31 @@ void complete_decode(planner_state& state, const plan_entry& e, std::vector<step
                  .choice = s.choice,
                  .position = e.position,
                  .first_logit_row = e.first_logit_row,
-                 .logit_rows = 1,
-                 .sample = true});
+                 .logit_rows = e.logit_rows,
+                 .samples = e.logit_rows});
 }
 
 void complete_entry(planner_state& state, const plan_entry& e, std::vector<step_result>& out) {
   sequence& s = state.sequences[e.sequence];
   check(s.in_flight && s.position == e.position);
   s.in_flight = false;
-  s.position += e.tokens;
+  // Guesses count once they are accepted; those that are not, the next decode overwrites.
+  s.position += s.phase == sequence_phase::decoding ? 1 : e.tokens;
   if (s.phase == sequence_phase::ended)
     release(state, s);
   else if (s.phase == sequence_phase::prefilling)
     complete_prefill(state, e, out);
   else
     complete_decode(state, e, out);
+}
+
+/// A choice that waits for its next step.
+sequence& decoding(planner_state& state, uint64_t request, uint32_t choice) {
+  const planned_request& r = state.requests.at(request);
+  check(choice < r.sequences.size());
+  sequence& s = state.sequences[r.sequences[choice]];
+  check(s.phase == sequence_phase::decoding && !s.in_flight);
+  return s;
 }
 
 }  // namespace
@@ -371,6 +386,16 @@ void finish(planner_state& state, uint64_t request, uint32_t choice) {
   sequence_phase phase = state.sequences[index].phase;
   check(phase == sequence_phase::decoding || phase == sequence_phase::ended);
   end_sequence(state, index);
+}
+
+void guess(planner_state& state, uint64_t request, uint32_t choice, uint32_t count) {
+  decoding(state, request, choice).guesses = count;
+}
+
+void accept_guess(planner_state& state, uint64_t request, uint32_t choice) {
+  sequence& s = decoding(state, request, choice);
+  check(s.position < s.end);
+  ++s.position;
 }
 
 bool cancel(planner_state& state, uint64_t request) {

@@ -25,6 +25,7 @@ struct planner_config {
   uint32_t queue_max = 1024;                   // requests
   uint32_t context_max = limits::context_max;  // prompt + max_tokens of a sequence
   uint32_t kept_pages = 0;                     // of prompts that ended: lab only
+  uint32_t guess_rows = 0;  // decodes and guesses in a step that has guesses: lab only
 };
 
 /// Of prompts in a step beside decodes at least, where so many are left. With half of it first
@@ -55,6 +56,7 @@ struct sequence {
   uint32_t end = 0;               // tokens it may store
   std::vector<uint32_t> pages;    // in order of position: the whole reservation
   std::optional<page_copy> fork;  // to ride with its first decode; holds a reference on `from`
+  uint32_t guesses = 0;           // tokens that its next decode tries behind its own
 };
 
 /// A request between enqueue and take_gone.
@@ -71,7 +73,7 @@ struct step_result {
   uint32_t position = 0;  // of the token that `first_logit_row` belongs to
   uint32_t first_logit_row = 0;
   uint32_t logit_rows = 0;
-  bool sample = false;  // the last row gives this choice's next token
+  uint32_t samples = 0;  // the last so many rows give its next tokens: more than one beside guesses
 };
 
 struct planner_state {
@@ -123,12 +125,20 @@ result<void> enqueue(planner_state& state, const request_ask& ask);
 /// that many streams beside one long prompt go on smoothly.
 uint32_t prompt_tokens_beside(const planner_config& config, size_t prompts, size_t decodes);
 
+/// The next decode of a choice may try `count` guesses behind its own token, where a step has room.
+/// Whoever plans without this decodes token by token.
+void guess(planner_state& state, uint64_t request, uint32_t choice, uint32_t count);
+
+/// The next guess of a choice whose decode is complete was right: what is stored of it stays.
+void accept_guess(planner_state& state, uint64_t request, uint32_t choice);
+
 /// The next step, or nothing: `depth` steps are in flight, or there is nothing to do. Admits from
 /// the queue's head, then takes decodes, then prompt chunks; wipes of earlier ends ride along.
 std::optional<step_plan> plan_step(planner_state& state);
 
 /// Who an entry of a plan in flight belongs to (content comes from there: prompt tokens
-/// [position, position + tokens) while prefilling, the last sampled token when decoding).
+/// [position, position + tokens) while prefilling, the last sampled token when decoding, and
+/// guesses behind it).
 const sequence& sequence_of(const planner_state& state, const plan_entry& entry);
 
 /// The oldest plan in flight was executed. Returns the logit rows for choices that still live;

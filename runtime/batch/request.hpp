@@ -9,6 +9,7 @@
 #include "runtime/arena/arena.hpp"
 #include "runtime/base/histogram.hpp"
 #include "runtime/base/result.hpp"
+#include "runtime/batch/lookahead.hpp"
 #include "runtime/batch/sampler.hpp"
 #include "runtime/grammar/grammar_run.hpp"
 
@@ -43,10 +44,11 @@ struct choice_state {
   explicit choice_state(std::pmr::memory_resource* memory)
       : ids(memory), logprobs(memory), top(memory), counts(memory) {}
 
-  std::pmr::vector<uint32_t> ids;
+  std::pmr::vector<uint32_t> ids;       // behind the published ones: guesses
   std::pmr::vector<float> logprobs;     // beside ids, if asked
   std::pmr::vector<token_logprob> top;  // how.logprobs for each id
   token_counts counts;
+  lookahead ahead;
   std::atomic<uint32_t> published{0};
   std::atomic<finish_reason> reason{finish_reason::none};
   uint64_t last_ns = 0;  // when the last id came

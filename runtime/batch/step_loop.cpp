@@ -138,9 +138,12 @@ void step_loop::leave_draws(step_plan& plan) const {
     bool plain = takes_numbers_alone(r.body_->how) && !r.body_->form && !is_early(r, s.choice);
     if (!once || !plain) continue;
     uint32_t made = r.body_->choices[s.choice].published.load(std::memory_order_relaxed);
-    row_draw how = numbers_of(r.body_->how, s.choice, made);
-    how.row = e.first_logit_row + e.logit_rows - 1;
-    plan.draws.push_back(how);
+    uint32_t rows = e.position < prompt ? 1 : e.logit_rows;
+    for (uint32_t i = 0; i < rows; ++i) {
+      row_draw how = numbers_of(r.body_->how, s.choice, made + i);
+      how.row = e.first_logit_row + e.logit_rows - rows + i;
+      plan.draws.push_back(how);
+    }
   }
 }
 
@@ -194,12 +197,17 @@ void step_loop::settle() {
       uint32_t index = r.first_logit_row + i;
       std::span<float> row(slot.logits + size_t{index} * vocab_, vocab_);
       if (r.choice == 0) take_prompt_row(of, r.position + i, row);
-      if (i + 1 == r.logit_rows && r.sample)
-        ask_for_token(of, r.choice, row, drawn_at(slot, index));
+      if (uint32_t ahead = i + r.samples - r.logit_rows; ahead < r.samples)
+        ask_for_token(of, r.choice, ahead, row, drawn_at(slot, index));
     }
   }
   draw_all();
-  for (const draw& d : draws_) take_token(d, at);
+  for (std::span<const draw> left = draws_; !left.empty();) {
+    auto next = std::ranges::find(left.subspan(1), 0u, &draw::ahead);
+    auto of_choice = left.first(size_t(next - left.begin()));
+    take_tokens(of_choice, at);
+    left = left.subspan(of_choice.size());
+  }
   wipe(draws_.data(), draws_.size() * sizeof(draw));
   draws_.clear();
   count(slot.plan);
@@ -224,8 +232,8 @@ void step_loop::mark_token(request& of, choice_state& c, uint64_t at_ns) {
   t.last_ns = c.last_ns = at_ns;
 }
 
-void step_loop::ask_for_token(request& of, uint32_t choice, std::span<const float> row,
-                              const uint32_t* came) {
+void step_loop::ask_for_token(request& of, uint32_t choice, uint32_t ahead,
+                              std::span<const float> row, const uint32_t* came) {
   auto& b = *of.body_;
   const uint64_t* allowed = b.form                 ? mask_of(of, choice)
                             : is_early(of, choice) ? b.before_min.data()
@@ -234,6 +242,7 @@ void step_loop::ask_for_token(request& of, uint32_t choice, std::span<const floa
     return end(of, choice, b.form->may_end(choice) ? finish_reason::stop : finish_reason::stuck);
   draws_.push_back({.of = &of,
                     .choice = choice,
+                    .ahead = ahead,
                     .row = row,
                     .allowed = allowed,
                     .came = came != nullptr,
@@ -259,7 +268,7 @@ void step_loop::draw_one(draw& d, sampler_scratch& scratch) {
   if (d.came) return;
   const sampling& how = d.of->body_->how;
   choice_state& c = d.state();
-  uint32_t made = c.published.load(std::memory_order_relaxed);
+  uint32_t made = c.published.load(std::memory_order_relaxed) + d.ahead;
   std::span top(c.top.data() + size_t{made} * how.logprobs, how.logprobs);
   d.drawn = sample(d.row, how, c.counts, d.choice, made, scratch, top, d.allowed);
 }
@@ -271,22 +280,58 @@ bool step_loop::draw::stops() const {
   return std::find(ids.begin(), ids.end(), drawn.id) != ids.end();
 }
 
-void step_loop::take_token(const draw& d, uint64_t at_ns) {
+void step_loop::take_tokens(std::span<const draw> of_choice, uint64_t at_ns) {
+  const draw& first = of_choice.front();
+  choice_state& c = first.state();
+  const auto guesses = uint32_t(of_choice.size() - 1);
+  uint32_t right = 0;
+  bool lives = false;
+  for (const draw& d : of_choice) {
+    right = d.ahead;
+    uint32_t guess = c.ids[c.published.load(std::memory_order_relaxed)];
+    lives = take_token(d, at_ns);
+    if (!lives || right == guesses || guess != d.drawn.id) break;
+    accept_guess(planner_, first.of->id_, first.choice);
+  }
+  numbers_.tokens_decoded += right;
+  numbers_.guesses += guesses;
+  numbers_.guesses_right += right;
+  if (!lives) return;
+  c.ahead.learn(guesses, right);
+  look_ahead(*first.of, first.choice);
+}
+
+/// Where no draw depends on the one before: neither by counts nor by a form. Guesses lie behind the
+/// published tokens, where they are looked for when the step is made.
+void step_loop::look_ahead(request& of, uint32_t choice) {
+  auto& b = *of.body_;
+  if (planner_.config.guess_rows == 0 || needs_counts(b.how) || b.form || is_early(of, choice))
+    return;
+  choice_state& c = b.choices[choice];
+  std::span ids(c.ids);
+  uint32_t made = c.published.load(std::memory_order_relaxed);
+  uint32_t n = c.ahead.guess(b.prompt, ids.first(made), ids.subspan(made));
+  guess(planner_, of.id_, choice, n);
+}
+
+bool step_loop::take_token(const draw& d, uint64_t at_ns) {
   request& of = *d.of;
   auto& b = *of.body_;
   choice_state& c = d.state();
-  if (d.stops()) return end(of, d.choice, finish_reason::stop);
+  auto ended = [&](finish_reason why) { return end(of, d.choice, why), false; };
+  if (d.stops()) return ended(finish_reason::stop);
   bool fits = !b.form || b.form->accept_token(d.choice, d.drawn.id);
-  if (!fits) return end(of, d.choice, finish_reason::stuck);
+  if (!fits) return ended(finish_reason::stuck);
   uint32_t made = c.published.load(std::memory_order_relaxed);
   c.ids[made] = d.drawn.id;
   if (b.how.want_logprob) c.logprobs[made] = d.drawn.logprob;
   if (needs_counts(b.how)) c.counts.add_output(d.drawn.id);
   mark_token(of, c, at_ns);
   c.published.store(made + 1, std::memory_order_release);
-  if (b.form && b.form->must_end(d.choice)) return end(of, d.choice, finish_reason::stop);
-  if (made + 1 == of.max_tokens_) return end(of, d.choice, finish_reason::length);
+  if (b.form && b.form->must_end(d.choice)) return ended(finish_reason::stop);
+  if (made + 1 == of.max_tokens_) return ended(finish_reason::length);
   tell_later(of);
+  return true;
 }
 
 /// A stop text ends in a token, so a choice that has none yet can't have been meant.
@@ -344,8 +389,13 @@ void step_loop::count(const step_plan& plan) {
   auto& n = numbers_;
   n.steps += 1;
   n.pages_wiped += plan.wipes.size();
-  for (const auto& e : plan.entries)
-    (e.tokens == 1 ? n.tokens_decoded : n.tokens_prefilled) += e.tokens;
+  for (const auto& e : plan.entries) {
+    const request& r = *requests_.at(sequence_of(planner_, e).request);
+    if (e.position < r.prompt().size())
+      n.tokens_prefilled += e.tokens;
+    else
+      ++n.tokens_decoded;  // and guesses that were right
+  }
   show();
 }
 

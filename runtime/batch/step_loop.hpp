@@ -54,10 +54,12 @@ class step_loop {
   bool works_beside(const step_plan& plan) const;
   void prepare_masks();
   void take_prompt_row(request& of, uint32_t position, std::span<const float> row);
-  /// A token that a step brought the logits of, or that came drawn.
+  /// A token that a step brought the logits of, or that came drawn. Behind guesses a choice has
+  /// several, side by side: each counts where every guess before it was right.
   struct draw {
     request* of;
     uint32_t choice;
+    uint32_t ahead;  // draws of its choice before it
     std::span<const float> row;
     const uint64_t* allowed;
     bool came;
@@ -66,11 +68,14 @@ class step_loop {
     choice_state& state() const;
     bool stops() const;
   };
-  void ask_for_token(request& of, uint32_t choice, std::span<const float> row,
+  void ask_for_token(request& of, uint32_t choice, uint32_t ahead, std::span<const float> row,
                      const uint32_t* came);
   void draw_all();
   static void draw_one(draw& d, sampler_scratch& scratch);
-  void take_token(const draw& d, uint64_t at_ns);
+  void take_tokens(std::span<const draw> of_choice, uint64_t at_ns);
+  /// Whether the choice goes on.
+  bool take_token(const draw& d, uint64_t at_ns);
+  void look_ahead(request& of, uint32_t choice);
   /// Before its least number of tokens.
   static bool is_early(const request& of, uint32_t choice);
   /// What the choice's form allows next, its ends included; null when it allows nothing.

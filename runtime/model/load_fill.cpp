@@ -52,8 +52,7 @@ class huge_pages {
     constexpr uint64_t gaps = 4096;
     if (needed_.count_within({at, at + huge_page}) + gaps < huge_page) return;
     make_present(all_.subspan(at, gaps));  // of nothing the kernel makes nothing
-    if (madvise(all_.data() + at, huge_page, collapse) != 0 && errno != EAGAIN)
-      none_left_ = true;
+    if (madvise(all_.data() + at, huge_page, collapse) != 0 && errno != EAGAIN) none_left_ = true;
   }
 
   const needed_bytes& needed_;

@@ -22,7 +22,8 @@ constexpr uintptr_t rounded_up(uintptr_t n, size_t to) { return (n + to - 1) / t
 result<std::byte*> map(int fd, size_t bytes, int protection) {
   constexpr size_t page = 4096;
   const size_t whole = rounded_up(bytes, page), reserved = whole + huge_page;
-  void* room = mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* room =
+      mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED)
     return fail("weights: cannot map {} bytes: {}", bytes, std::strerror(errno));
   const auto begin = reinterpret_cast<uintptr_t>(room), at = rounded_up(begin, huge_page);

@@ -96,5 +96,20 @@ TEST_F(EngineDeviceDraws, StandBesideTheHostsInOneStep) {
   EXPECT_EQ(t.rows, t.drawn + 1 + 6 + 3) << "of choices at first, of a penalty, of a prompt";
 }
 
+/// Each row behind a guess with the numbers that its token would have had later.
+TEST_F(EngineDeviceDraws, OfGuessedRowsAreTheDevices) {
+  std::vector<wanted> all{ask(1, 1, {.temperature = 0}), ask(2, 1, {.temperature = 0.1f})};
+  for (auto& w : all) {
+    w.max_tokens = 60;
+    for (uint32_t i = 0; i < 24; ++i) w.prompt.push_back(w.prompt[i]);
+  }
+  auto want = run_all(*start(m, config), all, m.vocab());
+  config.looks_ahead = true;
+  auto [got, t] = run_on_a_device(m, config, all);
+  EXPECT_EQ(got, want);
+  EXPECT_EQ(t.drawn, t.rows);
+  EXPECT_GT(t.rows, 120u) << "no row too many: nothing was guessed wrong, or at all";
+}
+
 }  // namespace
 }  // namespace lethe::e2e

@@ -47,7 +47,7 @@ class KeptPrefixes : public testing::Test {
         if (e.position < prompt.size()) computed += e.tokens;
       for (uint32_t page : plan->wipes) wiped.insert(page);
       for (const auto& r : complete(state, *plan))
-        if (r.sample && ++made[r.choice] == 2) finish(state, r.request, r.choice);
+        if (r.samples == 1 && ++made[r.choice] == 2) finish(state, r.request, r.choice);
       for (uint64_t gone : take_gone(state)) EXPECT_EQ(gone, id);
       hold_together();
     }
@@ -190,7 +190,7 @@ class random_keeper {
   }
   void complete_oldest() {
     for (const auto& r : complete(state_, flights_.front()))
-      if (r.sample &&
+      if (r.samples == 1 &&
           ++sampled_[r.request][r.choice] == state_.requests.at(r.request).ask.max_tokens)
         finish(state_, r.request, r.choice);
     flights_.pop_front();

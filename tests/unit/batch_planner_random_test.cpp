@@ -20,11 +20,12 @@ struct row {
   uint64_t request = 0;  // 0: wiped
   uint32_t choice = 0;   // of_prompt: the same for all choices
   uint32_t position = 0;
+  bool guess = false;  // and not accepted
   bool operator==(const row&) const = default;
 };
 
 struct choice_model {
-  uint32_t stored = 0, sampled = 0;
+  uint32_t stored = 0, sampled = 0, guesses = 0;
   uint64_t ready_since = 0;
   bool decoding = false, ended = false, in_flight = false;
 };
@@ -40,6 +41,7 @@ struct request_model {
 struct flying {
   step_plan plan;
   std::vector<std::pair<uint64_t, uint32_t>> who;  // per entry
+  std::map<std::pair<uint64_t, uint32_t>, uint32_t> guesses;
   bool executed = false;
 };
 
@@ -56,6 +58,7 @@ class world {
     c.running_max = pick({1, 3, 8, 64});
     c.queue_max = roll(1, 12);
     c.context_max = 300;
+    c.guess_rows = pick({0, 1, 4, 64});
     auto made = make_planner(c);
     if (made) state_ = *std::move(made);
     memory_.resize(size_t{c.pages} * c.page_tokens);
@@ -89,7 +92,7 @@ class world {
     drain();
   }
 
-  uint64_t ended = 0, forks = 0, wiped = 0, refused = 0, plans = 0;
+  uint64_t ended = 0, forks = 0, wiped = 0, refused = 0, plans = 0, guesses = 0, accepted = 0;
 
  private:
   uint32_t roll(uint32_t from, uint32_t to) {
@@ -151,10 +154,16 @@ class world {
                            size_t{config().step_tokens}, size_t{config().logit_rows}});
     flying f{.plan = *std::move(made)};
     check_plan(f, due);
-    EXPECT_LE(f.plan.tokens - due,
+    EXPECT_LE(f.plan.tokens - due - guesses_of(f),
               prompt_tokens_beside(config(), state_.prefilling.size(), decoding));
     scratch_wiped_by_ = f.plan.wipe_scratch ? f.plan.id : scratch_wiped_by_;
     flights_.push_back(std::move(f));
+  }
+
+  static uint32_t guesses_of(const flying& f) {
+    uint32_t n = 0;
+    for (const auto& [who, tokens] : f.guesses) n += tokens;
+    return n;
   }
 
   void check_admission() {
@@ -195,8 +204,11 @@ class world {
       tokens += e.tokens, rows += e.logit_rows, pages += e.page_count;
       if (c.decoding) {
         EXPECT_EQ(prefill_before, 0u) << "a prompt chunk before a decode";
-        EXPECT_EQ(e.tokens, 1u);
-        EXPECT_EQ(e.logit_rows, 1u);
+        EXPECT_LE(e.tokens, 1 + c.guesses);
+        EXPECT_EQ(e.logit_rows, e.tokens);
+        f.guesses[{s.request, s.choice}] = e.tokens - 1;
+        guesses += e.tokens - 1;
+        c.guesses = 0;
         ++decodes;
         newest_taken = std::max(newest_taken, c.ready_since);
       } else {
@@ -215,6 +227,8 @@ class world {
     EXPECT_EQ(rows, p.logit_rows);
     EXPECT_EQ(pages, p.pages.size());
     EXPECT_EQ(decodes, decodes_due);
+    uint32_t tried = guesses_of(f);
+    EXPECT_TRUE(tried == 0 || decodes + tried <= config().guess_rows) << "more guesses than may be";
     for (auto& [id, r] : requests_)
       for (auto& c : r.choices)
         if (c.decoding && !c.ended && !c.in_flight) {
@@ -250,11 +264,19 @@ class world {
     };
     for (uint32_t i = e.position; i < e.position + e.tokens; ++i) {
       row& to = at(page_of(i), i % config().page_tokens);
-      EXPECT_EQ(to, row{}) << "written twice, or not wiped: holds " << to.request;
+      row wrong = right(i);
+      wrong.guess = true;
+      EXPECT_TRUE(to == row{} || to == wrong)
+          << "written twice, or not wiped: holds " << to.request;
       to = right(i);
+      to.guess = e.position >= prompt && i > e.position;
     }
-    for (uint32_t i = 0; i < e.position + e.tokens; ++i)
-      EXPECT_EQ(at(page_of(i), i % config().page_tokens), right(i)) << "reads another's token";
+    for (uint32_t i = 0; i < e.position + e.tokens; ++i) {
+      row seen = at(page_of(i), i % config().page_tokens);
+      EXPECT_TRUE(!seen.guess || i > e.position) << "reads a guess that was wrong";
+      seen.guess = false;
+      EXPECT_EQ(seen, right(i)) << "reads another's token";
+    }
   }
 
   void complete_oldest() {
@@ -278,7 +300,7 @@ class world {
     choice_model& c = r.choices[f.who[i].second];
     c.in_flight = false;
     if (r.cancelled || c.ended) return;
-    c.stored += e.tokens;
+    c.stored += c.decoding ? 1 : e.tokens;
     if (e.logit_rows > 0) expected.insert(f.who[i]);
     if (c.decoding) {
       c.ready_since = ++now_;
@@ -307,18 +329,37 @@ class world {
       }
     }
     EXPECT_TRUE(found) << "rows that the plan did not compute";
-    EXPECT_EQ(got.sample, got.position + got.logit_rows == r.ask.prompt_tokens + c.sampled);
+    auto guessed = f.guesses.find({got.request, got.choice});
+    uint32_t samples = guessed == f.guesses.end() ? 1 : 1 + guessed->second;
+    bool gives = got.position + got.logit_rows >= r.ask.prompt_tokens + c.sampled;
+    EXPECT_EQ(got.samples, gives ? samples : 0);
     if (r.ask.prompt_logits && got.choice == 0 && c.sampled == 0) {
       EXPECT_EQ(got.position, r.prompt_rows);
       r.prompt_rows += got.logit_rows;
     } else {
-      EXPECT_EQ(got.logit_rows, 1u);
+      EXPECT_EQ(got.logit_rows, samples);
     }
-    if (!got.sample) return;
-    ++c.sampled;
-    if (c.sampled < r.ask.max_tokens && roll(0, 14) > 0) return;
-    c.ended = true;
-    finish(state_, got.request, got.choice);
+    for (uint32_t i = 0; i < got.samples; ++i) {
+      ++c.sampled;
+      if (c.sampled == r.ask.max_tokens || roll(0, 14) == 0) {
+        c.ended = true;
+        return finish(state_, got.request, got.choice);
+      }
+      if (i + 1 == got.samples || roll(0, 2) == 0) break;
+      accept_one(got.request, got.choice);
+    }
+    if (got.samples == 0) return;
+    c.guesses = roll(0, 5);
+    guess(state_, got.request, got.choice, c.guesses);
+  }
+
+  void accept_one(uint64_t request, uint32_t choice) {
+    choice_model& c = requests_[request].choices[choice];
+    accept_guess(state_, request, choice);
+    const auto& pages = state_.sequences[state_.requests.at(request).sequences[choice]].pages;
+    at(pages[c.stored / config().page_tokens], c.stored % config().page_tokens).guess = false;
+    ++c.stored;
+    ++accepted;
   }
 
   void cancel_one() {
@@ -395,7 +436,8 @@ class world {
       if (s.fork) return;  // pins a page of which it counts no tokens
     for (size_t i = 0; i < memory_.size(); ++i) {
       auto state = state_.pool.pages[i / config().page_tokens].state;
-      tokens += state == page_state::used && memory_[i].request != 0;
+      const row& r = memory_[i];
+      tokens += state == page_state::used && r.request != 0 && !r.guess;
     }
     EXPECT_EQ(load.tokens_stored, tokens);
   }
@@ -440,12 +482,13 @@ TEST(PlannerRandom, KeepsItsPromisesWhateverHappens) {
 #endif
   uint64_t first = number_from("LETHE_SEED", 1);
   uint64_t count = number_from("LETHE_SEEDS", std::getenv("LETHE_SEED") ? 1 : usual);
-  uint64_t ended = 0, forks = 0, wiped = 0, refused = 0, plans = 0;
+  uint64_t ended = 0, forks = 0, wiped = 0, refused = 0, plans = 0, guesses = 0, accepted = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("repeat with LETHE_SEED=" + std::to_string(seed));
     world w(seed);
     w.run(2000);
     ended += w.ended, forks += w.forks, wiped += w.wiped, refused += w.refused, plans += w.plans;
+    guesses += w.guesses, accepted += w.accepted;
     ASSERT_FALSE(HasFailure());
   }
   std::printf("%lu plans, %lu requests ended, %lu refused, %lu pages copied, %lu wiped\n", plans,
@@ -454,6 +497,8 @@ TEST(PlannerRandom, KeepsItsPromisesWhateverHappens) {
   EXPECT_GT(ended, 500u);  // the test has seen what it is about
   EXPECT_GT(refused, 100u);
   EXPECT_GT(forks, 30u);
+  EXPECT_GT(accepted, 1000u);
+  EXPECT_GT(guesses, accepted + 1000);
 }
 
 }  // namespace

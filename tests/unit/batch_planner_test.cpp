@@ -36,7 +36,7 @@ uint32_t run_out(planner_state& state) {
     for (const auto& r : complete(state, *plan)) {
       const request_ask& a = state.requests.at(r.request).ask;
       uint32_t stored = r.position + r.logit_rows;
-      if (r.sample && stored + 1 == a.prompt_tokens + a.max_tokens)
+      if (r.samples == 1 && stored + 1 == a.prompt_tokens + a.max_tokens)
         finish(state, r.request, r.choice);
     }
   }
@@ -55,7 +55,7 @@ TEST(Planner, RunsOneRequestFromPromptToGone) {
   EXPECT_FALSE(plan.wipe_scratch);
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].position, 5u);
-  EXPECT_TRUE(results[0].sample);
+  EXPECT_EQ(results[0].samples, 1u);
   results = step(state, &plan);
   EXPECT_EQ(plan.entries[0].position, 6u);
   EXPECT_EQ(results[0].position, 6u);
@@ -245,7 +245,7 @@ TEST(Planner, ReturnsEveryPromptRowOnce) {
   uint32_t next = 0, samples = 0;
   for (int i = 0; i < 3; ++i)
     for (const auto& r : step(state)) {
-      samples += r.sample;
+      samples += r.samples;
       if (r.choice > 0) continue;
       EXPECT_EQ(r.position, next);
       next += r.logit_rows;

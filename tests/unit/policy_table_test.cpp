@@ -33,7 +33,7 @@ const names strict_refuses = {"preemption",         "batch-variant-kernels",
                               "content-logging",    "stored-responses",
                               "plain-api",          "request-labels",
                               "clear-links",        "runtime-plugins",
-                              "remote-control"};
+                              "remote-control",     "request-lookahead"};
 // What a client may hold the key of, or declare.
 const names session_takes_more = {"session-capsule", "two-candidates"};
 // What this build has; nothing else may be taken by any profile.
@@ -42,9 +42,9 @@ const names built = {
     "load-rejection",      "paged-kv",        "prefix-sharing-in-request", "kv-quantization",
     "paced-answers",       "equal-chunks",    "model-parallelism",         "load-scaling",
     "weight-quantization", "fused-kernels",   "tensor-arithmetic"};
-const names built_for_the_lab = {"prefix-cache",   "plain-streaming", "server-placement",
-                                 "two-candidates", "exact-metrics",   "full-traces",
-                                 "plain-api",      "request-labels",  "clear-links"};
+const names built_for_the_lab = {
+    "prefix-cache", "plain-streaming", "server-placement", "two-candidates", "exact-metrics",
+    "full-traces",  "plain-api",       "request-labels",   "clear-links",    "request-lookahead"};
 
 names refused_by(std::span<const optimization> rows, Profile p) {
   names found;
