@@ -270,15 +270,6 @@ void complete_entry(planner_state& state, const plan_entry& e, std::vector<step_
     complete_decode(state, e, out);
 }
 
-/// A choice that waits for its next step.
-sequence& decoding(planner_state& state, uint64_t request, uint32_t choice) {
-  const planned_request& r = state.requests.at(request);
-  check(choice < r.sequences.size());
-  sequence& s = state.sequences[r.sequences[choice]];
-  check(s.phase == sequence_phase::decoding && !s.in_flight);
-  return s;
-}
-
 }  // namespace
 
 result<planner_state> make_planner(const planner_config& c) {
@@ -386,16 +377,6 @@ void finish(planner_state& state, uint64_t request, uint32_t choice) {
   sequence_phase phase = state.sequences[index].phase;
   check(phase == sequence_phase::decoding || phase == sequence_phase::ended);
   end_sequence(state, index);
-}
-
-void guess(planner_state& state, uint64_t request, uint32_t choice, uint32_t count) {
-  decoding(state, request, choice).guesses = count;
-}
-
-void accept_guess(planner_state& state, uint64_t request, uint32_t choice) {
-  sequence& s = decoding(state, request, choice);
-  check(s.position < s.end);
-  ++s.position;
 }
 
 bool cancel(planner_state& state, uint64_t request) {
