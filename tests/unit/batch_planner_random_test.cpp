@@ -497,8 +497,8 @@ TEST(PlannerRandom, KeepsItsPromisesWhateverHappens) {
   EXPECT_GT(ended, 500u);  // the test has seen what it is about
   EXPECT_GT(refused, 100u);
   EXPECT_GT(forks, 30u);
-  EXPECT_GT(accepted, 1000u);
-  EXPECT_GT(guesses, accepted + 1000);
+  EXPECT_GT(accepted, 300u);
+  EXPECT_GT(guesses, accepted + 300);
 }
 
 }  // namespace
