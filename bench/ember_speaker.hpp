@@ -100,11 +100,7 @@ class speaker {
                   .how = {.temperature = temperature, .seed = i},
                   .stop_ids = model_->stop_ids});
     };
-    in_turn(prompts.size(), asked, [&](const request& r) {
-      const auto& c = r.choice(0);
-      out.push_back(
-          {{c.ids.begin(), c.ids.begin() + c.published}, c.reason == finish_reason::stop});
-    });
+    in_turn(prompts.size(), asked, [&](const request& r) { out.push_back(said_by(r)); });
     return out;
   }
 
@@ -120,10 +116,8 @@ class speaker {
                       .how = {.temperature = temperature, .seed = seed},
                       .stop_ids = model_->stop_ids});
     finish(*asked);
-    const auto& c = asked->choice(0);
     const auto& t = asked->times();
-    return {{{c.ids.begin(), c.ids.begin() + c.published}, c.reason == finish_reason::stop},
-            double(t.last_ns - t.first_ns) / 1e6};
+    return {said_by(*asked), double(t.last_ns - t.first_ns) / 1e6};
   }
   engine_numbers numbers() const { return engine_->numbers(); }
 
@@ -144,6 +138,10 @@ class speaker {
   }
 
  private:
+  static answer said_by(const request& r) {
+    const auto& c = r.choice(0);
+    return {{c.ids.begin(), c.ids.begin() + c.published}, c.reason == finish_reason::stop};
+  }
   /// Many at once, but no more than an engine lets wait.
   template <class Ask, class Take>
   static void in_turn(size_t count, Ask&& ask_one, Take&& take) {

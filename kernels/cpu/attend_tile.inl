@@ -57,9 +57,8 @@ inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places
   for (uint32_t v = vectors.end; v < attention_tile / 16; v++) same(v, v - 1);
 }
 
-/// What is read next, asked for into the second cache while a product's panels
-/// are made: a step asks for so many lines, one of each share in turn. Narrow panels ask again,
-/// which pays.
+/// What is read next, asked for into the second cache while a product's panels are made: a step
+/// asks for so many lines, one of each share in turn. Narrow panels ask again, which pays.
 template <uint32_t asks>
 struct coming {
   static constexpr uint32_t shares = attention_tile / 16;

@@ -21,9 +21,6 @@ constexpr uint64_t report_bytes = uint64_t{32} << 20;
 /// Of a core's own cache, beside what it reads meanwhile.
 constexpr uint64_t cached_bytes = uint64_t{512} << 10;
 
-// MADV_COLLAPSE of Linux 6.1, which Debian 12's C library has no name for.
-constexpr int collapse = 25;
-
 /// Memory that is about to be written whole, without a fault for each of its pages. It only saves
 /// time: a kernel that can't do so gives the pages one by one.
 void make_present(std::span<std::byte> all) {
@@ -52,7 +49,8 @@ class huge_pages {
     constexpr uint64_t gaps = 4096;
     if (needed_.count_within({at, at + huge_page}) + gaps < huge_page) return;
     make_present(all_.subspan(at, gaps));  // of nothing the kernel makes nothing
-    if (madvise(all_.data() + at, huge_page, collapse) != 0 && errno != EAGAIN) none_left_ = true;
+    if (madvise(all_.data() + at, huge_page, madvise_collapse) != 0 && errno != EAGAIN)
+      none_left_ = true;
   }
 
   const needed_bytes& needed_;

@@ -13,6 +13,8 @@ namespace lethe {
 
 /// Of those that the kernel makes of small ones.
 inline constexpr size_t huge_page = size_t{2} << 20;
+/// Linux 6.1's MADV_COLLAPSE, which Debian 12's C library has no name for.
+inline constexpr int madvise_collapse = 25;
 
 /// Anonymous shared memory behind a descriptor: written once, then sealed, so that neither we nor
 /// any process that maps it can change it. It begins at an address where a huge page can.

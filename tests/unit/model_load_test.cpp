@@ -282,8 +282,7 @@ bool makes_huge_pages() {
   auto made = sealed_memory::make(huge_page);
   if (!made) return false;
   made->writable()[0] = std::byte{1};
-  constexpr int collapse = 25;  // MADV_COLLAPSE
-  return ::madvise(made->writable().data(), huge_page, collapse) == 0;
+  return ::madvise(made->writable().data(), huge_page, madvise_collapse) == 0;
 }
 
 TEST(Load, WeightsLieOnHugePages) {
