@@ -31,7 +31,7 @@ struct engine_config {
   uint32_t queue = 1024;        // requests that may wait beyond `running`
   uint32_t default_max_tokens = 256;
   bool keeps_prefixes = false;  // up to half of the pages, for other requests: lab only
-  bool looks_ahead = false;     // guesses tokens from a request's own: lab only
+  bool looks_ahead = false;     // guesses from a request's own words; its times tell of them
   step_watcher* watch = nullptr;
 
   /// Tokens of a page.
