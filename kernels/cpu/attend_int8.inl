@@ -39,34 +39,33 @@ struct int8_values {
 
 /// The next tile's keys and values, asked for in the order they lie in, evenly while a tile is
 /// worked on: its products are so short that what is asked for in one of its parts comes too late.
-/// One that begins empty asks nothing.
+/// Without a next tile nothing is asked for.
 class coming_int8 {
  public:
   coming_int8() = default;
   coming_int8(const tile_places<int8_numbers>& places, uint32_t head_dim, uint32_t queries)
-      : lines_(head_dim / 4 + 1), left_(runs * lines_) {
-    for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v] = places.share[v].keys;
-    for (uint32_t v = 0; v < runs / 2; v++) first_[2 * v + 1] = places.share[v].values;
-    next_ = first_[0];
+      : shares_(places.share), bytes_((head_dim / 4 + 1) * 64) {
     uint32_t of_scores = blocks_of(attention_tile, queries, block_rows) * head_dim / 4;
     uint32_t of_values = blocks_of(head_dim, queries, value_rows) * attention_tile / 4;
     uint32_t parts = of_scores + weighing * queries + of_values;
-    each_ = (left_ + parts - 1) / parts;
+    each_ = (runs * (head_dim / 4 + 1) + parts - 1) / parts;
+    begin_run();
   }
   /// The parts that a query's weights take as long as: a part is four numbers of a block's scores,
   /// or four keys of its values.
   static constexpr uint32_t weighing = 5;
   /// Not inlined, g++ takes it for a call without effect.
-  [[gnu::always_inline]] void ask(uint32_t parts = 1) {
-    uint32_t lines = least_of(parts * each_, left_);
-    left_ -= lines;
-    for (; lines > 0; lines--) {
-      __builtin_prefetch(next_, 0, 2);
-      next_ += 64;
-      if (++line_ < lines_) continue;
-      line_ = 0;
-      next_ = first_[++run_ % runs];
+  [[gnu::always_inline]] void ask(uint32_t parts) {
+    const std::byte *line = next_, *end = end_;
+    for (uint32_t lines = parts * each_; lines > 0; lines--) {
+      __builtin_prefetch(line, 0, 2);
+      line += 64;
+      if (line == end) {
+        begin_run();
+        line = next_, end = end_;
+      }
     }
+    next_ = line;
   }
 
  private:
@@ -76,9 +75,20 @@ class coming_int8 {
     uint32_t panels = (columns / 16 + block_vectors - 1) / block_vectors;
     return panels * ((queries + rows - 1) / rows);
   }
-  const std::byte* first_[runs] = {};  // keys, values, and so on
-  uint32_t lines_ = 0, left_ = 0, each_ = 0, run_ = 0, line_ = 0;
-  const std::byte* next_ = nullptr;
+  /// A share's keys, or its values; behind the last, no more lines.
+  [[gnu::noinline]] void begin_run() {
+    if (run_ == runs) {
+      each_ = 0;
+      return;
+    }
+    const page_share& share = shares_[run_ / 2];
+    next_ = run_ % 2 == 0 ? share.keys : share.values;
+    end_ = next_ + bytes_;
+    run_++;
+  }
+  const page_share* shares_ = nullptr;
+  const std::byte *next_ = nullptr, *end_ = nullptr;
+  uint32_t bytes_ = 0, each_ = 0, run_ = 0;
 };
 
 struct int8_product {
@@ -93,8 +103,8 @@ struct int8_product {
 };
 
 template <uint32_t rows, uint32_t vectors>
-inline void score_block(const int8_product& p, const int8_keys& keys, uint32_t column,
-                        uint32_t groups, coming_int8& next) {
+[[gnu::noinline]] void score_block(const int8_product& p, const int8_keys& keys, uint32_t column,
+                                   uint32_t groups, coming_int8& next) {
   int_lanes sum[rows][vectors];
   const int8_t* key[vectors];
 #pragma GCC unroll 8
@@ -105,18 +115,26 @@ inline void score_block(const int8_product& p, const int8_keys& keys, uint32_t c
 #pragma GCC unroll 8
     for (uint32_t v = 0; v < vectors; v++) sum[r][v] = correction;
   }
-  for (uint32_t g = 0; g < groups; g++) {
-    next.ask();
+  const int8_t* query = p.queries;
+  size_t at = 0;
+  auto add_group = [&]() __attribute__((always_inline)) {
     key_numbers k[vectors];
 #pragma GCC unroll 8
-    for (uint32_t v = 0; v < vectors; v++) k[v] = key_numbers_at(key[v] + g * keys.step);
+    for (uint32_t v = 0; v < vectors; v++) k[v] = key_numbers_at(key[v] + at);
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < rows; r++) {
-      byte_lanes four = four_bytes(p.queries + r * p.query_stride + 4 * g);
+      byte_lanes four = four_bytes(query + r * p.query_stride);
 #pragma GCC unroll 8
       for (uint32_t v = 0; v < vectors; v++) sum[r][v] = add_key_products(sum[r][v], k[v], four);
     }
+    at += keys.step, query += 4;
+  };
+  for (; groups >= 4; groups -= 4) {
+    next.ask(4);
+#pragma GCC unroll 4
+    for (uint32_t g = 0; g < 4; g++) add_group();
   }
+  for (; groups > 0; groups--) add_group();
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < rows; r++) {
 #pragma GCC unroll 8
@@ -183,8 +201,8 @@ template <uint32_t rows, uint32_t vectors>
   for (uint32_t k = keys.begin; k < keys.end; k++) {
     const int8_t *four = values.at[k] + column * 4,
                  *weights = w.weights + 4 * four_weights_bytes * k;
+    next.ask(4);
     for (uint32_t i = 0; i < 4; i++, four += step, weights += four_weights_bytes) {
-      next.ask();
       value_numbers v[vectors];
 #pragma GCC unroll 8
       for (uint32_t j = 0; j < vectors; j++) v[j] = value_numbers_at(four + 64 * j);

@@ -41,10 +41,14 @@ struct float_rows {
   float_rows panel(uint32_t column) const {
     return {at + column, stride};
   }
-  template <uint32_t vectors>
-  void row(uint32_t k, lanes (&to)[vectors]) const {
+  template <uint32_t vectors, class F>
+  [[gnu::always_inline]] void each(span_of_k k, F f) const {
+    for (size_t i = k.begin; i < k.end; i++) {
+      lanes row[vectors];
 #pragma GCC unroll 8
-    for (uint32_t v = 0; v < vectors; v++) to[v] = load(at + k * stride + v * 16);
+      for (uint32_t v = 0; v < vectors; v++) row[v] = load(at + i * stride + v * 16);
+      f(i, row);
+    }
   }
 };
 
@@ -59,17 +63,15 @@ inline void multiply_block(const product& p, const B& b, span_of_k k, bool from_
       sum[r][v] = from_zero ? zero() : load(c + r * p.c_stride + v * 16);
     }
   }
-  auto panel = b.template panel<vectors>(p.column);
-  for (uint32_t i = k.begin; i < k.end; i++) {
-    lanes row[vectors];
-    panel.row(i, row);
+  b.template panel<vectors>(p.column).template each<vectors>(
+      k, [&](size_t i, const lanes(&row)[vectors]) __attribute__((always_inline)) {
 #pragma GCC unroll 8
-    for (uint32_t r = 0; r < rows; r++) {
-      lanes a = set1(p.a[r * p.a_stride + i]);
+        for (uint32_t r = 0; r < rows; r++) {
+          lanes a = set1(p.a[r * p.a_stride + i]);
 #pragma GCC unroll 8
-      for (uint32_t v = 0; v < vectors; v++) sum[r][v] = fma(a, row[v], sum[r][v]);
-    }
-  }
+          for (uint32_t v = 0; v < vectors; v++) sum[r][v] = fma(a, row[v], sum[r][v]);
+        }
+      });
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < rows; r++) {
 #pragma GCC unroll 8

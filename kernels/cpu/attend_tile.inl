@@ -57,38 +57,45 @@ inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places
   for (uint32_t v = vectors.end; v < attention_tile / 16; v++) same(v, v - 1);
 }
 
-/// What is read next, asked for into the second cache while a product's panels are made: a step
-/// asks for so many lines, one of each share in turn. Narrow panels ask again, which pays.
-template <uint32_t asks>
+/// What is read next, asked for into the second cache while a product's panels are made: the next
+/// line of each share in turn, every so many steps, so that a panel's steps ask for its part of
+/// the lines. Narrow panels behind wide ones ask again, which pays.
+template <class T>
 struct coming {
   static constexpr uint32_t shares = attention_tile / 16;
+  static constexpr uint32_t every = 16 / (sizeof(typename T::number) * block_vectors);
   const std::byte* at[shares];
   uint32_t lines;
 
   /// What a panel of `steps` steps begins with.
   coming of_panel(uint32_t column, uint32_t steps) const {
-    uint32_t first = column / (16 * block_vectors) * steps * asks % lines;
+    size_t first = column / (16 * block_vectors) * (steps / every) % lines;
     coming rest = *this;
-    for (const std::byte*& share : rest.at) share += size_t{first / shares} * 64;
+    for (const std::byte*& share : rest.at) share += first * 64;
     return rest;
   }
-  [[gnu::always_inline]] void ask(uint32_t step) const {
+  [[gnu::always_inline]] void ask(size_t step) const {
 #pragma GCC unroll 4
-    for (uint32_t j = 0; j < asks; j++) {
-      uint32_t n = step * asks + j;
-      __builtin_prefetch(at[n % shares] + size_t{n / shares} * 64, 0, 2);
+    for (uint32_t j = 0; j < shares; j++) __builtin_prefetch(at[j] + step * (64 / every), 0, 2);
+  }
+  /// step(i) for each i of the span, which may lie anywhere in a panel.
+  template <class F>
+  [[gnu::always_inline]] void beside(span_of_k k, F step) const {
+    size_t i = k.begin;
+    for (; i + every <= k.end; i += every) {
+      ask(i);
+#pragma GCC unroll 8
+      for (uint32_t j = 0; j < every; j++) step(i + j);
     }
+    for (; i < k.end; i++) step(i);
   }
 };
-/// With as many steps as a key has numbers, these are all.
-template <class T>
-constexpr uint32_t asks_of = sizeof(typename T::number);
 
 /// Keys or values of a tile.
 template <class T>
-inline coming<asks_of<T>> coming_of(const tile_places<T>& places,
-                                    const std::byte* page_share::*half, uint32_t head_dim) {
-  coming<asks_of<T>> next{{}, head_dim * asks_of<T>};
+inline coming<T> coming_of(const tile_places<T>& places, const std::byte* page_share::*half,
+                           uint32_t head_dim) {
+  coming<T> next{{}, head_dim * uint32_t(sizeof(typename T::number)) / 4};
   for (uint32_t v = 0; v < next.shares; v++) next.at[v] = places.share[v].*half;
   return next;
 }
@@ -98,17 +105,25 @@ template <class T>
 struct page_keys {
   const tile_places<T>& places;
   const kv_view& kv;
-  coming<asks_of<T>> next;
+  coming<T> next;
 
   template <uint32_t vectors>
   struct columns {
     const typename T::number* key[vectors];
     size_t step;
-    coming<asks_of<T>> next;
-    void row(uint32_t d, lanes (&to)[vectors]) const {
-      next.ask(d);
+    coming<T> next;
+
+    template <uint32_t, class F>
+    [[gnu::always_inline]] void each(span_of_k k, F f) const {
+      size_t at = k.begin * step;
+      next.beside(
+          k, [&](size_t d) __attribute__((always_inline)) {
+            lanes row[vectors];
 #pragma GCC unroll 8
-      for (uint32_t v = 0; v < vectors; v++) to[v] = T::get(key[v] + d * step);
+            for (uint32_t v = 0; v < vectors; v++) row[v] = T::get(key[v] + at);
+            f(d, row);
+            at += step;
+          });
     }
   };
   template <uint32_t vectors>
@@ -126,19 +141,27 @@ template <class T>
 struct page_values {
   const tile_places<T>& places;
   size_t step;
-  coming<asks_of<T>> next;
+  coming<T> next;
   uint32_t column = 0;
 
   template <uint32_t vectors>
   page_values panel(uint32_t from) const {
     return {places, step, next.of_panel(from, attention_tile), from};
   }
-  template <uint32_t vectors>
-  void row(uint32_t k, lanes (&to)[vectors]) const {
-    next.ask(k);
-    const typename T::number* value = places.at[k / 16].value + k % 16 * step + column;
+  template <uint32_t vectors, class F>
+  [[gnu::always_inline]] void each(span_of_k k, F f) const {
+    for (uint32_t i = k.begin, end; i < k.end; i = end) {
+      end = least_of(i / 16 * 16 + 16, k.end);
+      const typename T::number* value = places.at[i / 16].value + i % 16 * step + column;
+      next.beside(
+          {i, end}, [&](size_t of) __attribute__((always_inline)) {
+            lanes row[vectors];
 #pragma GCC unroll 8
-    for (uint32_t v = 0; v < vectors; v++) to[v] = T::get(value + v * 16);
+            for (uint32_t v = 0; v < vectors; v++) row[v] = T::get(value + v * 16);
+            f(of, row);
+            value += step;
+          });
+    }
   }
 };
 
