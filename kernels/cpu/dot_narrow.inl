@@ -100,56 +100,57 @@ inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8], const half_scales* 
   add_two<6>(w, x, second, sums);
 }
 
-/// Numbers of 8 bits with sign. |w| * (x ^ below) is w * x less |w| where w is below zero
-/// (x ^ 255 = -x - 1): those are added back once. The largest pair, 2 * 128 * -128, just fits.
-struct signed_numbers {
-  byte_lanes absolute[8], below[8];
-  int_lanes added;
+/// Four numbers of 8 bits with sign of each lane. Bytes are multiplied without sign, so x takes
+/// theirs on. The largest pair, 2 * 128 * 127, just fits.
+struct signed_four {
+  byte_lanes numbers, absolute;
 };
-inline void prepare_signed(const byte_lanes (&flipped)[8], signed_numbers& u) {
-  word_lanes negative;
+[[gnu::always_inline]] inline signed_four signed_from(byte_lanes numbers) {
+  return {numbers, bytes_absolute(numbers)};
+}
+[[gnu::always_inline]] inline int_lanes signed_products(const signed_four& w, byte_lanes x) {
+  return pair_products(byte_products(w.absolute, bytes_turned_by(x, w.numbers)), words_set1(1));
+}
+
+/// Of a unit: ready, or flipped yet where they lie.
+using signed_numbers = signed_four[8];
+inline void prepare_signed(const byte_lanes (&flipped)[8], signed_numbers& w) {
 #pragma GCC unroll 8
-  for (int g = 0; g < 8; g++) {
-    byte_lanes w = bytes_flip_top(flipped[g]);
-    u.absolute[g] = bytes_absolute(w);
-    u.below[g] = bytes_below_zero(w);
-    word_lanes pairs = byte_products(u.absolute[g], u.below[g]);  // 255 is -1
-    negative = g == 0 ? pairs : words_add(negative, pairs);
-  }
-  u.added = pair_products(negative, words_set1(-1));
+  for (int g = 0; g < 8; g++) w[g] = signed_from(bytes_flip_top(flipped[g]));
+}
+[[gnu::always_inline]] inline signed_four four_of(const signed_numbers& w, uint32_t g) {
+  return w[g];
+}
+template <class W>
+[[gnu::always_inline]] inline signed_four four_of(const W& w, uint32_t g) {
+  return signed_from(bytes_flip_top(w[g]));
 }
 /// x's correction is for instruction sets that take the flipped numbers.
-template <uint32_t P, uint32_t R>
-inline void dot_signed(const signed_numbers* const (&w)[P], const x_unit* x,
-                       int_lanes (&sums)[P][R]) {
-  for (uint32_t i = 0; i < P * R; i++) sums[i / R][i % R] = w[i / R]->added;
-  word_lanes one = words_set1(1);
+template <uint32_t P, uint32_t R, class W>
+[[gnu::always_inline]] inline void dot_signed(const W* const (&w)[P], const x_unit* x,
+                                              int_lanes (&sums)[P][R]) {
 #pragma GCC unroll 8
   for (uint32_t g = 0; g < 8; g++) {
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < P; p++) {
-      byte_lanes absolute = w[p]->absolute[g], below = w[p]->below[g];
+      signed_four four = four_of(*w[p], g);
 #pragma GCC unroll 8
       for (uint32_t r = 0; r < R; r++) {
-        byte_lanes turned = bytes_xor(four_bytes(x[r].q + 4 * g), below);
-        sums[p][r] = int_add(sums[p][r], pair_products(byte_products(absolute, turned), one));
+        int_lanes products = signed_products(four, four_bytes(x[r].q + 4 * g));
+        sums[p][r] = g == 0 ? products : int_add(sums[p][r], products);
       }
     }
   }
 }
 
-/// Four numbers of sixteen keys with sign: a query's take it on.
-struct key_numbers {
-  byte_lanes numbers, absolute;
-};
+/// Four numbers of sixteen keys.
+using key_numbers = signed_four;
 inline key_numbers key_numbers_at(const int8_t* p) {
-  byte_lanes numbers = load_bytes(reinterpret_cast<const uint8_t*>(p));
-  return {numbers, bytes_absolute(numbers)};
+  return signed_from(load_bytes(reinterpret_cast<const uint8_t*>(p)));
 }
 inline int32_t key_correction(const int8_t*, uint32_t) { return 0; }
 inline int_lanes add_key_products(int_lanes sum, const key_numbers& k, byte_lanes query) {
-  word_lanes pairs = byte_products(k.absolute, bytes_turned_by(query, k.numbers));
-  return int_add(sum, pair_products(pairs, words_set1(1)));
+  return int_add(sum, signed_products(k, query));
 }
 
 /// Values' weights are numbers of 15 bits: words, in the order that pairs of values come in.

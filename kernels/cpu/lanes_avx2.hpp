@@ -11,6 +11,7 @@ namespace lethe {
 namespace {
 
 inline constexpr uint32_t tile_panels = 1;
+inline constexpr uint32_t one_row_panels = 4;
 
 struct lanes {
   __m256 lo, hi;
@@ -290,17 +291,11 @@ inline void store_words_crossed(int16_t* p, int_lanes a) {
 inline word_lanes words_add(word_lanes a, word_lanes b) {
   return {_mm256_add_epi16(a.lo, b.lo), _mm256_add_epi16(a.hi, b.hi)};
 }
-inline byte_lanes bytes_xor(byte_lanes a, byte_lanes b) {
-  return {_mm256_xor_si256(a.lo, b.lo), _mm256_xor_si256(a.hi, b.hi)};
-}
 inline byte_lanes bytes_flip_top(byte_lanes a) {
-  return bytes_xor(a, {_mm256_set1_epi8(-128), _mm256_set1_epi8(-128)});
+  __m256i top = _mm256_set1_epi8(-128);
+  return {_mm256_xor_si256(a.lo, top), _mm256_xor_si256(a.hi, top)};
 }
-/// Of signed bytes: 255 where below zero, else 0; and the distance from zero (128 fits).
-inline byte_lanes bytes_below_zero(byte_lanes a) {
-  __m256i none = _mm256_setzero_si256();
-  return {_mm256_cmpgt_epi8(none, a.lo), _mm256_cmpgt_epi8(none, a.hi)};
-}
+/// Of signed bytes, the distance from zero (128 fits).
 inline byte_lanes bytes_absolute(byte_lanes a) {
   return {_mm256_abs_epi8(a.lo), _mm256_abs_epi8(a.hi)};
 }

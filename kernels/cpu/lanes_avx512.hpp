@@ -11,6 +11,7 @@ namespace lethe {
 namespace {
 
 inline constexpr uint32_t tile_panels = 4;
+inline constexpr uint32_t one_row_panels = 4;
 
 struct lanes {
   __m512 v;
@@ -199,12 +200,10 @@ inline void store_words_crossed(int16_t* p, int_lanes a) {
   _mm256_storeu_si256((__m256i*)p, words);
 }
 inline word_lanes words_add(word_lanes a, word_lanes b) { return {_mm512_add_epi16(a.v, b.v)}; }
-inline byte_lanes bytes_xor(byte_lanes a, byte_lanes b) { return {_mm512_xor_si512(a.v, b.v)}; }
-inline byte_lanes bytes_flip_top(byte_lanes a) { return bytes_xor(a, {_mm512_set1_epi8(-128)}); }
-/// Of signed bytes: 255 where below zero, else 0; and the distance from zero (128 fits).
-inline byte_lanes bytes_below_zero(byte_lanes a) {
-  return {_mm512_movm_epi8(_mm512_movepi8_mask(a.v))};
+inline byte_lanes bytes_flip_top(byte_lanes a) {
+  return {_mm512_xor_si512(a.v, _mm512_set1_epi8(-128))};
 }
+/// Of signed bytes, the distance from zero (128 fits).
 inline byte_lanes bytes_absolute(byte_lanes a) { return {_mm512_abs_epi8(a.v)}; }
 /// Of signed bytes: a, or -a where b is below zero.
 inline byte_lanes bytes_turned_by(byte_lanes a, byte_lanes b) {

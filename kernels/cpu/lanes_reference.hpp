@@ -11,6 +11,9 @@ namespace {
 
 /// Panels that a float product takes at once; with 6 rows of x their sums should fit registers.
 inline constexpr uint32_t tile_panels = 1;
+/// Panels that one row takes at once: in streams of reading, with sums that don't wait for each
+/// other.
+inline constexpr uint32_t one_row_panels = 1;
 
 struct lanes {
   float v[16];

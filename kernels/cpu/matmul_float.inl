@@ -63,24 +63,18 @@ void add_products(const float_stretch& s, lanes* sums) {
   for (uint32_t i = 0; i < R * P; i++) sums[i] = a[i];
 }
 
-inline constexpr uint32_t float_tile_rows = 6;  // rows of x whose sums stay in registers
+/// Rows of x whose sums stay in registers; at most two go along more panels than a tile's.
+inline constexpr uint32_t float_tile_rows = 6;
+template <uint32_t P>
+constexpr uint32_t most_rows_by = P > tile_panels ? 2 : float_tile_rows;
 
-template <class Weights, uint32_t P, bool Fetch>
+/// add_products for 1 to R rows.
+template <class Weights, uint32_t P, bool Fetch, uint32_t R = most_rows_by<P>>
 void add_float_tile(const float_stretch& s, uint32_t rows, lanes* sums) {
-  switch (rows) {
-    case 1:
-      return add_products<Weights, P, 1, Fetch>(s, sums);
-    case 2:
-      return add_products<Weights, P, 2, Fetch>(s, sums);
-    case 3:
-      return add_products<Weights, P, 3, Fetch>(s, sums);
-    case 4:
-      return add_products<Weights, P, 4, Fetch>(s, sums);
-    case 5:
-      return add_products<Weights, P, 5, Fetch>(s, sums);
-    default:
-      return add_products<Weights, P, 6, Fetch>(s, sums);
+  if constexpr (R > 1) {
+    if (rows < R) return add_float_tile<Weights, P, Fetch, R - 1>(s, rows, sums);
   }
+  add_products<Weights, P, R, Fetch>(s, sums);
 }
 
 /// More rows than a tile go in blocks: all tiles of a block take a step of K while its weights,
@@ -174,16 +168,25 @@ void multiply_rows(const matrix& w, const product_part& part, uint32_t p0, const
   }
 }
 
-/// `asks`: for the weights that come, of up to a tile's rows; of more always.
+/// Groups of P panels, and what is left one by one.
+template <class Weights, uint32_t P>
+void multiply_groups(const matrix& w, const product_part& part, const activations& x, float* y,
+                     size_t y_stride, bool asks) {
+  uint32_t p = part.row_begin / panel_rows;
+  uint32_t end = (part.row_end + panel_rows - 1) / panel_rows;
+  for (; p + P <= end; p += P) multiply_rows<Weights, P>(w, part, p, x, y, y_stride, asks);
+  for (; p < end; p++) multiply_rows<Weights, 1>(w, part, p, x, y, y_stride, asks);
+}
+
+/// One row or two leave registers for more panels, which are read in as many streams. `asks`: for
+/// the weights that come, of up to a tile's rows; of more always.
 template <class Weights>
 void multiply_float(const matrix& w, const product_part& part, const activations& x, float* y,
                     size_t y_stride, bool asks) {
-  uint32_t p = part.row_begin / panel_rows;
-  uint32_t end = (part.row_end + panel_rows - 1) / panel_rows;
-  for (; p + tile_panels <= end; p += tile_panels) {
-    multiply_rows<Weights, tile_panels>(w, part, p, x, y, y_stride, asks);
-  }
-  for (; p < end; p++) multiply_rows<Weights, 1>(w, part, p, x, y, y_stride, asks);
+  constexpr uint32_t two = one_row_panels / 2 > tile_panels ? one_row_panels / 2 : tile_panels;
+  if (x.rows == 1) return multiply_groups<Weights, one_row_panels>(w, part, x, y, y_stride, asks);
+  if (x.rows == 2) return multiply_groups<Weights, two>(w, part, x, y, y_stride, asks);
+  multiply_groups<Weights, tile_panels>(w, part, x, y, y_stride, asks);
 }
 
 }  // namespace

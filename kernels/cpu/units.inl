@@ -166,15 +166,16 @@ template <dtype T>
   if constexpr (has_minimum<T>()) u.minimum = minimums_of<T>(at);
 }
 
-/// What few rows are multiplied with, once.
+/// What few rows are multiplied with, once. Numbers of 8 bits are (nearly) ready where they lie.
 template <dtype T>
-using passing_unit = std::conditional_t<read_late && unit_of(T).high_bytes == 0, unit_in_memory<T>,
-                                        prepared_unit<T>>;
-/// What tile after tile is multiplied with. Numbers of 8 bits are ready where they lie; those of 4
-/// bits as well where pipes that don't multiply can take them apart for each tile.
+using passing_unit =
+    std::conditional_t<(read_late || T == dtype::q8_0) && unit_of(T).high_bytes == 0,
+                       unit_in_memory<T>, prepared_unit<T>>;
+/// What tile after tile is multiplied with: numbers of 8 bits where they lie if that costs nothing,
+/// those of 4 bits if besides pipes that don't multiply can take them apart for each tile.
 template <dtype T, bool spare_pipes>
-using ready_unit =
-    std::conditional_t<T == dtype::q8_0 || spare_pipes, passing_unit<T>, prepared_unit<T>>;
+using ready_unit = std::conditional_t<read_late && (T == dtype::q8_0 || spare_pipes),
+                                      passing_unit<T>, prepared_unit<T>>;
 
 /// The exact integer products of P panels' units and R rows of x.
 template <dtype T, class Unit, uint32_t P, uint32_t R>
