@@ -57,13 +57,13 @@ inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places
   for (uint32_t v = vectors.end; v < attention_tile / 16; v++) same(v, v - 1);
 }
 
-/// What is read next, asked for into the second cache while a product's panels are made: the next
-/// line of each share in turn, every so many steps, so that a panel's steps ask for its part of
-/// the lines. Narrow panels behind wide ones ask again, which pays.
+/// What is read next, asked for into the second cache while a product's panels are made: every so
+/// many steps the next line of each share, so that with as many steps as a key has numbers these
+/// are all. Narrow panels ask again, which pays.
 template <class T>
 struct coming {
   static constexpr uint32_t shares = attention_tile / 16;
-  static constexpr uint32_t every = 16 / (sizeof(typename T::number) * block_vectors);
+  static constexpr uint32_t every = 4 / sizeof(typename T::number);
   const std::byte* at[shares];
   uint32_t lines;
 
