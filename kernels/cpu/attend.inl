@@ -260,10 +260,10 @@ void attend_in_pages(const attention_work& w) {
     } else {
       after = here;
     }
-    auto values_here = coming_of(here, &page_share::values, kv.head_dim);
+    coming<T> values_here(here, &page_share::values, kv.head_dim);
     score(w, t, page_keys<T>{here, kv, values_here});
     weigh_all<T>(w, t, [] {});
-    auto keys_after = coming_of(after, &page_share::keys, kv.head_dim);
+    coming<T> keys_after(after, &page_share::keys, kv.head_dim);
     sum_values(w, t, page_values<T>{here, kv.head_dim, keys_after});
     t = next;
   }

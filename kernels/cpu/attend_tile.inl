@@ -57,26 +57,17 @@ inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places
   for (uint32_t v = vectors.end; v < attention_tile / 16; v++) same(v, v - 1);
 }
 
-/// What is read next, asked for into the second cache while a product's panels are made: every so
-/// many steps the next line of each share, so that with as many steps as a key has numbers these
-/// are all. Narrow panels ask again, which pays.
+/// What is read next, asked for into the second cache while a product's panel is made: every so
+/// many steps the next line of as many shares as the panel has vectors, so that with as many steps
+/// as a key has numbers these are all of theirs.
 template <class T>
-struct coming {
-  static constexpr uint32_t shares = attention_tile / 16;
+struct coming_beside {
   static constexpr uint32_t every = 4 / sizeof(typename T::number);
-  const std::byte* at[shares];
-  uint32_t lines;
+  const std::byte* at[block_vectors];
 
-  /// What a panel of `steps` steps begins with.
-  coming of_panel(uint32_t column, uint32_t steps) const {
-    size_t first = column / (16 * block_vectors) * (steps / every) % lines;
-    coming rest = *this;
-    for (const std::byte*& share : rest.at) share += first * 64;
-    return rest;
-  }
   [[gnu::always_inline]] void ask(size_t step) const {
 #pragma GCC unroll 4
-    for (uint32_t j = 0; j < shares; j++) __builtin_prefetch(at[j] + step * (64 / every), 0, 2);
+    for (const std::byte* share : at) __builtin_prefetch(share + step * (64 / every), 0, 2);
   }
   /// step(i) for each i of the span, which may lie anywhere in a panel.
   template <class F>
@@ -91,14 +82,26 @@ struct coming {
   }
 };
 
-/// Keys or values of a tile.
+/// Keys or values of a tile, shared out among panels. Narrow ones behind wide ones ask again.
 template <class T>
-inline coming<T> coming_of(const tile_places<T>& places, const std::byte* page_share::*half,
-                           uint32_t head_dim) {
-  coming<T> next{{}, head_dim * uint32_t(sizeof(typename T::number)) / 4};
-  for (uint32_t v = 0; v < next.shares; v++) next.at[v] = places.share[v].*half;
-  return next;
-}
+struct coming {
+  static constexpr uint32_t shares = attention_tile / 16;
+  const std::byte* at[shares];
+  uint32_t lines;  // of a share
+
+  coming(const tile_places<T>& places, const std::byte* page_share::*half, uint32_t head_dim)
+      : lines(head_dim / coming_beside<T>::every) {
+    for (uint32_t v = 0; v < shares; v++) at[v] = places.share[v].*half;
+  }
+  coming_beside<T> of_panel(uint32_t column, uint32_t steps) const {
+    uint32_t first = column / (16 * block_vectors) * (steps / coming_beside<T>::every);
+    coming_beside<T> panel;
+    for (uint32_t j = 0; j < block_vectors; j++) {
+      panel.at[j] = at[(first / lines * block_vectors + j) % shares] + size_t{first % lines} * 64;
+    }
+    return panel;
+  }
+};
 
 /// A tile's keys as they lie in pages: row d is element d of all 64.
 template <class T>
@@ -111,7 +114,7 @@ struct page_keys {
   struct columns {
     const typename T::number* key[vectors];
     size_t step;
-    coming<T> next;
+    coming_beside<T> next;
 
     template <uint32_t, class F>
     [[gnu::always_inline]] void each(span_of_k k, F f) const {
@@ -142,26 +145,32 @@ struct page_values {
   const tile_places<T>& places;
   size_t step;
   coming<T> next;
-  uint32_t column = 0;
 
-  template <uint32_t vectors>
-  page_values panel(uint32_t from) const {
-    return {places, step, next.of_panel(from, attention_tile), from};
-  }
-  template <uint32_t vectors, class F>
-  [[gnu::always_inline]] void each(span_of_k k, F f) const {
-    for (uint32_t i = k.begin, end; i < k.end; i = end) {
-      end = least_of(i / 16 * 16 + 16, k.end);
-      const typename T::number* value = places.at[i / 16].value + i % 16 * step + column;
-      next.beside(
-          {i, end}, [&](size_t of) __attribute__((always_inline)) {
-            lanes row[vectors];
+  struct columns {
+    const page_values& values;
+    uint32_t column;
+    coming_beside<T> next;
+
+    template <uint32_t vectors, class F>
+    [[gnu::always_inline]] void each(span_of_k k, F f) const {
+      size_t step = values.step;
+      for (uint32_t i = k.begin, end; i < k.end; i = end) {
+        end = least_of(i / 16 * 16 + 16, k.end);
+        const typename T::number* value = values.places.at[i / 16].value + i % 16 * step + column;
+        next.beside(
+            {i, end}, [&](size_t of) __attribute__((always_inline)) {
+              lanes row[vectors];
 #pragma GCC unroll 8
-            for (uint32_t v = 0; v < vectors; v++) row[v] = T::get(value + v * 16);
-            f(of, row);
-            value += step;
-          });
+              for (uint32_t v = 0; v < vectors; v++) row[v] = T::get(value + v * 16);
+              f(of, row);
+              value += step;
+            });
+      }
     }
+  };
+  template <uint32_t vectors>
+  columns panel(uint32_t column) const {
+    return {*this, column, next.of_panel(column, attention_tile)};
   }
 };
 
