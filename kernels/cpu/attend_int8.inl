@@ -102,6 +102,7 @@ struct int8_product {
   }
 };
 
+/// Not inlined: its loop needs the registers.
 template <uint32_t rows, uint32_t vectors>
 [[gnu::noinline]] void score_block(const int8_product& p, const int8_keys& keys, uint32_t column,
                                    uint32_t groups, coming_int8& next) {
@@ -187,7 +188,7 @@ struct weighted_values {
 };
 
 /// Adds the values of vectors [begin, end) of 16 keys; to queries that see none of them, or see
-/// only zeros, nothing. Not inlined: its loop needs the registers.
+/// only zeros, nothing. Not inlined, either.
 template <uint32_t rows, uint32_t vectors>
 [[gnu::noinline]] void add_value_block(const weighted_values& w, const int8_values& values,
                                        uint32_t column, span_of_k keys, coming_int8& next) {

@@ -82,7 +82,9 @@ struct coming_beside {
   }
 };
 
-/// Keys or values of a tile, shared out among panels. Narrow ones behind wide ones ask again.
+/// Keys or values of a tile, shared out among panels. Narrow ones behind wide ones ask again; with
+/// narrow ones alone, and a head dimension that is no multiple of 64, a panel may ask past a
+/// share's end and leave out what the next begins with.
 template <class T>
 struct coming {
   static constexpr uint32_t shares = attention_tile / 16;

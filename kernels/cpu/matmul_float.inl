@@ -63,10 +63,10 @@ void add_products(const float_stretch& s, lanes* sums) {
   for (uint32_t i = 0; i < R * P; i++) sums[i] = a[i];
 }
 
-/// Rows of x whose sums stay in registers; at most two go along more panels than a tile's.
+/// Rows of x whose sums stay in registers; fewer if they go along more panels than a tile's.
 inline constexpr uint32_t float_tile_rows = 6;
 template <uint32_t P>
-constexpr uint32_t most_rows_by = P > tile_panels ? 2 : float_tile_rows;
+constexpr uint32_t most_rows_by = P > tile_panels ? one_row_panels / P : float_tile_rows;
 
 /// add_products for 1 to R rows.
 template <class Weights, uint32_t P, bool Fetch, uint32_t R = most_rows_by<P>>
