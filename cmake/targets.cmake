@@ -28,8 +28,8 @@ function(lethe_flags target)
 endfunction()
 
 # What many files include is parsed once: lethe_headers(OWNER PRIVATE HEADERS...), and lethe_headers(TARGET REUSE_FROM OWNER)
-# where flags are alike. Only for tests, for what sees CAF, and under sanitizers: what ships, and clang for the fuzzers, is read
-# as it stands, so a file that forgot to include something is found. What some files define for the C library all do.
+# where flags are alike. Only for tests, for what sees CAF, and under the thread sanitizer: what ships is read as it stands, and
+# all that clang reads, so a file that forgot to include something is found. What some files define for the C library all do.
 set(common_headers <algorithm> <array> <chrono> <cmath> <filesystem> <functional> <map> <memory> <memory_resource> <mutex>
   <optional> <set> <span> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
 set(common_definitions _FILE_OFFSET_BITS=64) # hiredis'

@@ -239,8 +239,8 @@ TEST(GlooLink, RefusesAFrameWithAFlippedBit) {
 
 TEST(GlooLink, RefusesAFlippedBitInALargeFrame) {
   for (size_t at : {100, 70'000, 200'000}) {
+    size_t passed = 0;  // the proxy's threads count until they end
     group_with_proxy g;
-    size_t passed = 0;
     g.proxy.change = [at, &passed](link_proxy::listener& l, blob& said) {
       if (l.connection != 0 || !l.from_caller || l.all.size() <= l.frames_from()) return;
       if (passed <= at && at < passed + said.size()) said[at - passed] ^= std::byte{1};
