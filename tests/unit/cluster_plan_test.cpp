@@ -46,8 +46,8 @@ TEST(ClusterPlan, PlacesRanksOnSeveralHostsIfTheyAreProcesses) {
   p.describe(spec, 0, 1, p.places()[0], "b");
   ASSERT_EQ(spec.getPlaces().size(), 4u);
   for (uint32_t r = 0; r < 4; ++r) {
-    EXPECT_EQ(spec.getPlaces()[r].getHost(), ranks[r].c_str());
-    EXPECT_EQ(spec.getPlaces()[r].getAddress(), "127.0.0.1");
+    EXPECT_EQ(std::string(spec.getPlaces()[r].getHost().cStr()), ranks[r]);
+    EXPECT_EQ(std::string(spec.getPlaces()[r].getAddress().cStr()), "127.0.0.1");
   }
 }
 
@@ -79,8 +79,8 @@ TEST(ClusterPlan, TellsRanksTheirDevicesWhichWantProcesses) {
   capnp::MallocMessageBuilder message;
   auto spec = message.initRoot<schema::EngineSpec>();
   p.describe(spec, 0, 1, place, "a");
-  EXPECT_EQ(spec.getPlaces()[0].getDevice(), "cuda:3");
-  EXPECT_EQ(spec.getPlaces()[1].getDevice(), "cuda:1");
+  EXPECT_EQ(std::string(spec.getPlaces()[0].getDevice().cStr()), "cuda:3");
+  EXPECT_EQ(std::string(spec.getPlaces()[1].getDevice().cStr()), "cuda:1");
   EXPECT_EQ(spec.getThreads(), 1u);
 }
 
@@ -130,7 +130,7 @@ TEST(ClusterPlan, TakesWhatThePolicyTakesAndTellsEnginesOfIt) {
   auto spec = message.initRoot<schema::EngineSpec>();
   p.describe(spec, 0, 1, {.host = "local"});
   ASSERT_EQ(spec.getOptimizations().size(), 1u);
-  EXPECT_EQ(spec.getOptimizations()[0], "prefix-cache");
+  EXPECT_EQ(std::string(spec.getOptimizations()[0].cStr()), "prefix-cache");
   auto refused = changes_text(p, named("disk-kv", "lab"));
   EXPECT_EQ(refused.find("refused: optimizations[0]: disk-kv is not built"), 0u) << refused;
   auto made = cluster_plan::make(named("prefix-cache", "strict").get(), eight_cores);

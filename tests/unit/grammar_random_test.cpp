@@ -15,12 +15,17 @@ using random_bits = std::mt19937;
 /// A schema as our own small tree, printed as JSON for the compiler, and read by the validator.
 struct shape {
   enum class kind { object, list, text, integer, number, flag, null, choice, any_of } is;
-  std::vector<std::pair<std::string, shape>> members;
+  struct member;
+  std::vector<member> members;
   std::vector<bool> required;
   bool open = false;
   std::vector<shape> parts;  // items, or alternatives
   int64_t least = 0, most = 0;
   std::vector<std::string> values;  // as JSON
+};
+struct shape::member {
+  std::string name;
+  shape value;
 };
 
 size_t below(random_bits& r, size_t n) { return r() % n; }
@@ -71,9 +76,8 @@ std::string printed(const shape& s) {
       out = R"({"type":"object","properties":{)";
       std::string required;
       for (size_t i = 0; i < s.members.size(); ++i) {
-        out += (i ? ",\"" : "\"") + s.members[i].first + "\":" + printed(s.members[i].second);
-        if (s.required[i])
-          required += (required.empty() ? "\"" : ",\"") + s.members[i].first + "\"";
+        out += (i ? ",\"" : "\"") + s.members[i].name + "\":" + printed(s.members[i].value);
+        if (s.required[i]) required += (required.empty() ? "\"" : ",\"") + s.members[i].name + "\"";
       }
       return out + "},\"required\":[" + required +
              "],\"additionalProperties\":" + (s.open ? printed(s.parts[0]) : "false") + "}";
@@ -119,15 +123,15 @@ bool valid(const shape& s, element v) {
         // Other names may come again (readers take the last), declared ones may not.
         for (const auto& before : seen)
           for (const auto& m : s.members)
-            if (before == key && m.first == key) return false;
+            if (before == key && m.name == key) return false;
         seen.emplace_back(key);
         const shape* wanted = s.open ? &s.parts[0] : nullptr;
         for (const auto& m : s.members)
-          if (m.first == key) wanted = &m.second;
+          if (m.name == key) wanted = &m.value;
         if (!wanted || !valid(*wanted, value)) return false;
       }
       for (size_t i = 0; i < s.members.size(); ++i)
-        if (s.required[i] && std::find(seen.begin(), seen.end(), s.members[i].first) == seen.end())
+        if (s.required[i] && std::find(seen.begin(), seen.end(), s.members[i].name) == seen.end())
           return false;
       return true;
     }
@@ -188,7 +192,7 @@ std::string random_value(const shape& s, random_bits& r) {
                gap(r) + random_value(value, r);
       };
       for (size_t i = 0; i < s.members.size(); ++i)
-        if (s.required[i] || below(r, 2)) add(s.members[i].first, s.members[i].second);
+        if (s.required[i] || below(r, 2)) add(s.members[i].name, s.members[i].value);
       for (size_t i = 0; s.open && i < below(r, 3); ++i)
         add(std::vector<std::string>{"other", "names"}[i % 2], s.parts[0]);
       return "{" + gap(r) + out + (out.empty() ? "" : gap(r)) + "}";
