@@ -80,7 +80,7 @@ void score(const attention_work& w, const tile_span& t, const Keys& keys) {
 }
 
 inline void score(const attention_work& w, const tile_span& t, const int8_keys& keys,
-                  coming_int8& next) {
+                  coming_evenly& next) {
   int8_product all{reinterpret_cast<const int8_t*>(w.in(w.at.queries)), w.at.padded_dim * 4,
                    w.in(w.at.query_corrections), w.in(w.at.scores)};
   score_int8(all, w.queries, keys, vectors_within(t), w.part.kv.head_dim, next);
@@ -243,85 +243,115 @@ inline tile_span tile_after(const attention_part& part, const tile_span& t) {
   return tile_at(part, t.base + attention_tile);
 }
 
+/// Where a tile lies, and the one after it, by turns; `whole`: if it lies in whole vectors.
+template <class T>
+class tile_turns {
+ public:
+  const bool whole;
+  tile_turns(const kv_view& kv, const tile_span& first) : whole(has_whole_vectors(kv)), kv_(kv) {
+    if (whole) locate<T>(kv, first, places_[0]);
+  }
+  const tile_places<T>& here() const { return places_[turn_]; }
+  /// Where `next` lies; after the last tile, where that does.
+  const tile_places<T>& after(const tile_span& next) {
+    if (next.first >= next.last) return here();
+    locate<T>(kv_, next, places_[1 - turn_]);
+    return places_[1 - turn_];
+  }
+  /// `next`, to be asked for during so many parts of the work on this one.
+  coming_evenly coming(const tile_span& next, uint32_t parts) {
+    if (!whole || next.first >= next.last) return {};
+    return {after(next), kv_, parts};
+  }
+  void turn() { turn_ = 1 - turn_; }
+
+ private:
+  const kv_view& kv_;
+  tile_places<T> places_[2];
+  uint32_t turn_ = 0;
+};
+
 /// A few queries take keys and values from where they lie. While a tile's keys are multiplied its
 /// values are asked for, while those are summed the next tile's keys.
 template <class T>
 void attend_in_pages(const attention_work& w) {
   const kv_view& kv = w.part.kv;
-  tile_places<T> places[2];
   tile_span t = first_tile(w.part);
-  locate<T>(kv, t, places[0]);
-  for (uint32_t turn = 0; t.first < t.last; turn = 1 - turn) {
-    const tile_places<T>& here = places[turn];
-    tile_places<T>& after = places[1 - turn];
+  tile_turns<T> turns(kv, t);
+  while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
-    if (next.first < next.last) {
-      locate<T>(kv, next, after);
-    } else {
-      after = here;
-    }
+    const tile_places<T>&here = turns.here(), &after = turns.after(next);
     coming<T> values_here(here, &page_share::values, kv.head_dim);
-    score(w, t, page_keys<T>{here, kv, values_here});
+    score(w, t, page_keys<T, coming<T>>{here, kv, values_here});
     weigh_all<T>(w, t, [] {});
     coming<T> keys_after(after, &page_share::keys, kv.head_dim);
-    sum_values(w, t, page_values<T>{here, kv.head_dim, keys_after});
+    sum_values(w, t, page_values<T, coming<T>>{here, kv.head_dim, keys_after});
     t = next;
+    turns.turn();
   }
 }
 
-/// Many queries share a tile's keys and values as floats.
+/// Many queries share keys and values: floats where they lie, others as a copy that is made once a
+/// tile. The next tile is asked for while scores become weights.
 template <class T>
-void attend_copied(const attention_work& w) {
+void attend_shared(const attention_work& w) {
+  const kv_view& kv = w.part.kv;
   float *keys = w.in(w.at.keys), *values = w.in(w.at.values);
-  for (tile_span t = first_tile(w.part); t.first < t.last; t = tile_after(w.part, t)) {
-    load_keys<T>(w.part.kv, t, keys);
-    load_values<T>(w.part.kv, t, values, w.at.padded_dim);
-    score(w, t, float_rows{keys, attention_tile});
-    weigh_all<T>(w, t, [] {});
-    sum_values(w, t, float_rows{values, w.at.padded_dim});
+  tile_span t = first_tile(w.part);
+  tile_turns<T> turns(kv, t);
+  while (t.first < t.last) {
+    tile_span next = tile_after(w.part, t);
+    coming_evenly coming = turns.coming(next, w.queries);
+    auto work_on = [&](const auto& tile_keys, const auto& tile_values) {
+      score(w, t, tile_keys);
+      weigh_all<T>(w, t, [&] { coming.ask(1); });
+      sum_values(w, t, tile_values);
+    };
+    if (T::type == kv_type::f32 && lies_in_vectors(kv)) {
+      work_on(page_keys<T, nothing_coming>{turns.here(), kv, {}},
+              page_values<T, nothing_coming>{turns.here(), kv.head_dim, {}});
+    } else {
+      load_keys<T>(kv, t, keys);
+      load_values<T>(kv, t, values, w.at.padded_dim);
+      work_on(float_rows{keys, attention_tile}, float_rows{values, w.at.padded_dim});
+    }
+    t = next;
+    turns.turn();
   }
 }
 
-/// int8 keys and values are taken from where they lie, or copied as they are. A few queries ask for
-/// the next tile's.
+/// int8 keys and values are taken from where they lie, or copied as they are.
 void attend_int8(const attention_work& w) {
   const kv_view& kv = w.part.kv;
-  bool whole = has_whole_vectors(kv), ask = in_pages(w);
   float *key_scales = w.in(w.at.key_scales), *value_scales = w.in(w.at.value_scales);
   weighted_values sums{reinterpret_cast<const int8_t*>(w.in(w.at.weights)),
                        w.in(w.at.weight_scales), w.in(w.at.sums), w.at.padded_dim};
-  tile_places<int8_numbers> places[2];
   tile_span t = first_tile(w.part);
-  if (whole) locate<int8_numbers>(kv, t, places[0]);
-  for (uint32_t turn = 0; t.first < t.last; turn = 1 - turn) {
-    const tile_places<int8_numbers>& here = places[turn];
-    tile_places<int8_numbers>& after = places[1 - turn];
+  tile_turns<int8_numbers> turns(kv, t);
+  while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
-    coming_int8 coming;
-    if (whole && next.first < next.last) {
-      locate<int8_numbers>(kv, next, after);
-      if (ask) coming = {after, kv.head_dim, w.queries};
-    }
-    if (whole) {
-      load_scales(t, here, key_scales, value_scales);
-      score(w, t, keys_in_pages(kv, here), coming);
+    coming_evenly coming = turns.coming(next, parts_of_tile(w.queries, kv.head_dim));
+    if (turns.whole) {
+      load_scales(t, turns.here(), key_scales, value_scales);
+      score(w, t, keys_in_pages(kv, turns.here()), coming);
     } else {
       load_scales_one_by_one(kv, t, key_scales, value_scales);
       score(w, t, copy_keys(kv, t, reinterpret_cast<int8_t*>(w.in(w.at.keys))), coming);
     }
-    weigh_all<int8_numbers>(w, t, [&] { coming.ask(coming_int8::weighing); });
+    weigh_all<int8_numbers>(w, t, [&] { coming.ask(parts_of_weighing); });
     int8_values values =
         lies_in_vectors(kv)
-            ? values_in_pages(here)
+            ? values_in_pages(turns.here())
             : copy_values(kv, t, reinterpret_cast<int8_t*>(w.in(w.at.values)), w.at.padded_dim);
     add_values(sums, w.queries, values, vectors_within(t), coming);
     t = next;
+    turns.turn();
   }
 }
 
 template <class T>
 void attend_floats(const attention_work& w) {
-  in_pages(w) ? attend_in_pages<T>(w) : attend_copied<T>(w);
+  in_pages(w) ? attend_in_pages<T>(w) : attend_shared<T>(w);
 }
 
 /// Softmax over tiles of keys in order, each query keeping its greatest score, the total of its

@@ -37,59 +37,17 @@ struct int8_values {
   const int8_t* at[attention_tile / 16];
 };
 
-/// The next tile's keys and values, asked for in the order they lie in, evenly while a tile is
-/// worked on: its products are so short that what is asked for in one of its parts comes too late.
-/// Without a next tile nothing is asked for.
-class coming_int8 {
- public:
-  coming_int8() = default;
-  coming_int8(const tile_places<int8_numbers>& places, uint32_t head_dim, uint32_t queries)
-      : shares_(places.share), bytes_((head_dim / 4 + 1) * 64) {
-    uint32_t of_scores = blocks_of(attention_tile, queries, block_rows) * head_dim / 4;
-    uint32_t of_values = blocks_of(head_dim, queries, value_rows) * attention_tile / 4;
-    uint32_t parts = of_scores + weighing * queries + of_values;
-    each_ = (runs * (head_dim / 4 + 1) + parts - 1) / parts;
-    begin_run();
-  }
-  /// The parts that a query's weights take as long as: a part is four numbers of a block's scores,
-  /// or four keys of its values.
-  static constexpr uint32_t weighing = 5;
-  /// Not inlined, g++ takes it for a call without effect.
-  [[gnu::always_inline]] void ask(uint32_t parts) {
-    const std::byte *line = next_, *end = end_;
-    for (uint32_t lines = parts * each_; lines > 0; lines--) {
-      __builtin_prefetch(line, 0, 2);
-      line += 64;
-      if (line == end) {
-        begin_run();
-        line = next_, end = end_;
-      }
-    }
-    next_ = line;
-  }
-
- private:
-  static constexpr uint32_t runs = attention_tile / 16 * 2;
-  /// Blocks of so many columns and queries, at least.
-  static uint32_t blocks_of(uint32_t columns, uint32_t queries, uint32_t rows) {
+/// The parts of a tile's work for coming_evenly: four numbers of a block's scores, or four keys of
+/// its values. A query's weights take as long as so many.
+inline constexpr uint32_t parts_of_weighing = 5;
+inline uint32_t parts_of_tile(uint32_t queries, uint32_t head_dim) {
+  auto blocks = [&](uint32_t columns, uint32_t rows) {
     uint32_t panels = (columns / 16 + block_vectors - 1) / block_vectors;
     return panels * ((queries + rows - 1) / rows);
-  }
-  /// A share's keys, or its values; behind the last, no more lines.
-  [[gnu::noinline]] void begin_run() {
-    if (run_ == runs) {
-      each_ = 0;
-      return;
-    }
-    const page_share& share = shares_[run_ / 2];
-    next_ = run_ % 2 == 0 ? share.keys : share.values;
-    end_ = next_ + bytes_;
-    run_++;
-  }
-  const page_share* shares_ = nullptr;
-  const std::byte *next_ = nullptr, *end_ = nullptr;
-  uint32_t bytes_ = 0, each_ = 0, run_ = 0;
-};
+  };
+  return blocks(attention_tile, block_rows) * head_dim / 4 + parts_of_weighing * queries +
+         blocks(head_dim, value_rows) * attention_tile / 4;
+}
 
 struct int8_product {
   const int8_t* queries;
@@ -105,7 +63,7 @@ struct int8_product {
 /// Not inlined: its loop needs the registers.
 template <uint32_t rows, uint32_t vectors>
 [[gnu::noinline]] void score_block(const int8_product& p, const int8_keys& keys, uint32_t column,
-                                   uint32_t groups, coming_int8& next) {
+                                   uint32_t groups, coming_evenly& next) {
   int_lanes sum[rows][vectors];
   const int8_t* key[vectors];
 #pragma GCC unroll 8
@@ -147,7 +105,7 @@ template <uint32_t rows, uint32_t vectors>
 
 /// The sums of all queries with a tile's keys, not scaled.
 inline void score_int8(const int8_product& all, uint32_t queries, const int8_keys& keys,
-                       span_of_k vectors, uint32_t head_dim, coming_int8& next) {
+                       span_of_k vectors, uint32_t head_dim, coming_evenly& next) {
   for_panels(vectors, [&](uint32_t column, auto width) {
     for_blocks(queries, [&](uint32_t q, uint32_t count) {
       int8_product p = all.of_row(q);
@@ -191,7 +149,7 @@ struct weighted_values {
 /// only zeros, nothing. Not inlined, either.
 template <uint32_t rows, uint32_t vectors>
 [[gnu::noinline]] void add_value_block(const weighted_values& w, const int8_values& values,
-                                       uint32_t column, span_of_k keys, coming_int8& next) {
+                                       uint32_t column, span_of_k keys, coming_evenly& next) {
   value_sums sums[rows][vectors];
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < rows; r++) {
@@ -228,7 +186,7 @@ template <uint32_t rows, uint32_t vectors>
 }
 
 inline void add_values(const weighted_values& all, uint32_t queries, const int8_values& values,
-                       span_of_k keys, coming_int8& next) {
+                       span_of_k keys, coming_evenly& next) {
   for_panels({0, uint32_t(all.sum_stride / 16)}, [&](uint32_t column, auto width) {
     uint32_t q = 0;
     auto add = [&]<uint32_t rows>(number<rows>) {

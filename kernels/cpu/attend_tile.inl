@@ -87,6 +87,7 @@ struct coming_beside {
 /// share's end and leave out what the next begins with.
 template <class T>
 struct coming {
+  using panel = coming_beside<T>;
   static constexpr uint32_t shares = attention_tile / 16;
   const std::byte* at[shares];
   uint32_t lines;  // of a share
@@ -95,28 +96,81 @@ struct coming {
       : lines(head_dim / coming_beside<T>::every) {
     for (uint32_t v = 0; v < shares; v++) at[v] = places.share[v].*half;
   }
-  coming_beside<T> of_panel(uint32_t column, uint32_t steps) const {
+  panel of_panel(uint32_t column, uint32_t steps) const {
     uint32_t first = column / (16 * block_vectors) * (steps / coming_beside<T>::every);
-    coming_beside<T> panel;
+    panel p;
     for (uint32_t j = 0; j < block_vectors; j++) {
-      panel.at[j] = at[(first / lines * block_vectors + j) % shares] + size_t{first % lines} * 64;
+      p.at[j] = at[(first / lines * block_vectors + j) % shares] + size_t{first % lines} * 64;
     }
-    return panel;
+    return p;
+  }
+};
+
+/// The next tile's keys and values, asked for into the second cache in the order they lie in,
+/// evenly while `parts` of this tile's work are done. Without a next tile nothing is asked for.
+class coming_evenly {
+ public:
+  coming_evenly() = default;
+  template <class T>
+  coming_evenly(const tile_places<T>& places, const kv_view& kv, uint32_t parts)
+      : shares_(places.share), lines_((16 * kv_row_bytes(kv.type, kv.head_dim) + 63) / 64) {
+    each_ = (runs * lines_ + parts - 1) / parts;
+    begin_run();
+  }
+  /// Not inlined, g++ takes it for a call without effect.
+  [[gnu::always_inline]] void ask(uint32_t parts) {
+    const std::byte *line = next_, *end = end_;
+    for (uint32_t lines = parts * each_; lines > 0; lines--) {
+      __builtin_prefetch(line, 0, 2);
+      line += 64;
+      if (line == end) {
+        begin_run();
+        line = next_, end = end_;
+      }
+    }
+    next_ = line;
+  }
+
+ private:
+  static constexpr uint32_t runs = attention_tile / 16 * 2;
+  /// A share's keys, or its values; behind the last, no more lines.
+  [[gnu::noinline]] void begin_run() {
+    if (run_ == runs) {
+      each_ = 0;
+      return;
+    }
+    const page_share& share = shares_[run_ / 2];
+    next_ = run_ % 2 == 0 ? share.keys : share.values;
+    end_ = next_ + size_t{lines_} * 64;
+    run_++;
+  }
+  const page_share* shares_ = nullptr;
+  const std::byte *next_ = nullptr, *end_ = nullptr;
+  uint32_t lines_ = 0, each_ = 0, run_ = 0;
+};
+
+/// A product beside which nothing is asked for.
+struct nothing_coming {
+  using panel = nothing_coming;
+  nothing_coming of_panel(uint32_t, uint32_t) const { return {}; }
+  template <class F>
+  [[gnu::always_inline]] void beside(span_of_k k, F step) const {
+    for (size_t i = k.begin; i < k.end; i++) step(i);
   }
 };
 
 /// A tile's keys as they lie in pages: row d is element d of all 64.
-template <class T>
+template <class T, class Coming>
 struct page_keys {
   const tile_places<T>& places;
   const kv_view& kv;
-  coming<T> next;
+  Coming next;
 
   template <uint32_t vectors>
   struct columns {
     const typename T::number* key[vectors];
     size_t step;
-    coming_beside<T> next;
+    typename Coming::panel next;
 
     template <uint32_t, class F>
     [[gnu::always_inline]] void each(span_of_k k, F f) const {
@@ -142,16 +196,16 @@ struct page_keys {
 
 /// A tile's values as they lie in pages: row k is the value of key k, `step` numbers after the one
 /// before.
-template <class T>
+template <class T, class Coming>
 struct page_values {
   const tile_places<T>& places;
   size_t step;
-  coming<T> next;
+  Coming next;
 
   struct columns {
     const page_values& values;
     uint32_t column;
-    coming_beside<T> next;
+    typename Coming::panel next;
 
     template <uint32_t vectors, class F>
     [[gnu::always_inline]] void each(span_of_k k, F f) const {

@@ -150,8 +150,8 @@ inline lanes round_to_whole(lanes a) {
   return {_mm256_round_ps(a.lo, nearest), _mm256_round_ps(a.hi, nearest)};
 }
 inline __m256 times_power_of_two(__m256 a, __m256 n) {
-  __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-  return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23)));
+  __m256i by = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);  // NaN: 0
+  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), by));
 }
 inline lanes times_power_of_two(lanes a, lanes n) {
   return {times_power_of_two(a.lo, n.lo), times_power_of_two(a.hi, n.hi)};
