@@ -10,6 +10,6 @@ namespace lethe {
 
 extern const cpu_row avx512vnni, zen4;
 constinit const cpu_row avx512vnni = row_of("avx512vnni");
-constinit const cpu_row zen4 = row_of("zen4", matmul<true>);
+constinit const cpu_row zen4 = row_of("zen4", matmul<zen4_ways>);
 
 }  // namespace lethe

@@ -163,16 +163,15 @@ template <dtype T, uint32_t R, cache into>
   store_tile(part, group, {nullptr, 0, rows.begin, R, 0}, waiting.sums(part.segment_end - 1, 0));
 }
 
-/// multiply_streams for 1 to R rows of x. A Zen 4 reads one or two rows' weights faster unasked, if
-/// their bits lie together.
-template <dtype T, bool zen4, uint32_t R = stream_rows>
+/// multiply_streams for 1 to R rows of x. Weights whose bits lie apart are asked for in any case.
+template <dtype T, weight_ways ways, uint32_t R = stream_rows>
 void multiply_few(const matrix& w, const product_part& part, const panel_group& group,
                   const row_block& rows, waiting_sums& waiting) {
   if constexpr (R > 1) {
-    if (rows.size() < R) return multiply_few<T, zen4, R - 1>(w, part, group, rows, waiting);
+    if (rows.size() < R) return multiply_few<T, ways, R - 1>(w, part, group, rows, waiting);
   }
-  constexpr bool ask = !zen4 || R > 2 || unit_of(T).high_bytes != 0;
-  multiply_streams<T, R, ask ? cache_of(zen4) : cache::none>(w, part, group, rows, waiting);
+  constexpr cache into = unit_of(T).high_bytes != 0 ? ways.into : ways.asked_into(R);
+  multiply_streams<T, R, into>(w, part, group, rows, waiting);
 }
 
 /// Some units of a segment.
@@ -272,11 +271,11 @@ void multiply_blocks(const matrix& w, const product_part& part, const panel_grou
   }
 }
 
-template <dtype T, bool zen4>
+template <dtype T, weight_ways ways>
 void multiply_quant(const matrix& w, const product_part& part, const activations& x, float* y,
                     size_t y_stride) {
   if (x.rows == 0) return;
-  alignas(64) quant_work<ready_unit<T, zen4>> work(part);
+  alignas(64) quant_work<ready_unit<T, ways.apart_beside>> work(part);
   static_assert(sizeof work + 4096 <= kernel_stack_bytes);
   constexpr uint32_t P = tile_panels_quant;
   size_t stride = size_t{w.cols / block_elements(T)} * panel_block_bytes(T);
@@ -296,10 +295,10 @@ void multiply_quant(const matrix& w, const product_part& part, const activations
   // Each stream goes along panels that lie one behind the other.
   uint32_t length = (end - p) / stream_panels;
   for (uint32_t i = 0; i < length; i++, p++) {
-    multiply_few<T, zen4>(w, part, group_of(p, length, stream_panels), rows, work.tree);
+    multiply_few<T, ways>(w, part, group_of(p, length, stream_panels), rows, work.tree);
   }
   p += (stream_panels - 1) * length;
-  if (p < end) multiply_few<T, zen4>(w, part, group_of(p, 1, end - p), rows, work.tree);
+  if (p < end) multiply_few<T, ways>(w, part, group_of(p, 1, end - p), rows, work.tree);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ namespace lethe {
 namespace {
 
 /// A constant: code that makes it as the program starts would have the row's instructions.
-consteval cpu_row row_of(const char* name, decltype(cpu_row::matmul) products = matmul<false>) {
+consteval cpu_row row_of(const char* name,
+                         decltype(cpu_row::matmul) products = matmul<common_ways>) {
   return {.name = name,
           .matmul = products,
           .quantize = quantize,

@@ -73,10 +73,21 @@ class segment_tree {
   uint8_t waiting_[segments];  // before each segment; bit l: held_[l] is in use
 };
 
-/// Which cache weights are asked for into. On a Zen 4 more lines can be on their way to the second
-/// than to the first.
 enum class cache : uint8_t { none, first, second };
-constexpr cache cache_of(bool zen4) { return zen4 ? cache::second : cache::first; }
+
+/// How a processor takes weights best.
+struct weight_ways {
+  cache into;         // which they are asked for into
+  bool few_unasked;   // it reads one or two rows' weights faster unasked
+  bool apart_beside;  // numbers are taken apart beside the pipes that multiply
+  constexpr cache asked_into(uint32_t rows) const {
+    return few_unasked && rows <= 2 ? cache::none : into;
+  }
+};
+inline constexpr weight_ways common_ways{cache::first, false, false};
+inline constexpr weight_ways zen3_ways{cache::first, true, false};
+/// More lines can be on their way to the second cache than to the first.
+inline constexpr weight_ways zen4_ways{cache::second, true, true};
 
 /// Asks for weights this long before their use.
 template <cache into>

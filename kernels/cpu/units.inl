@@ -173,8 +173,8 @@ using passing_unit =
                        unit_in_memory<T>, prepared_unit<T>>;
 /// What tile after tile is multiplied with: numbers of 8 bits where they lie if that costs nothing,
 /// those of 4 bits if besides pipes that don't multiply can take them apart for each tile.
-template <dtype T, bool spare_pipes>
-using ready_unit = std::conditional_t<read_late && (T == dtype::q8_0 || spare_pipes),
+template <dtype T, bool apart_beside>
+using ready_unit = std::conditional_t<read_late && (T == dtype::q8_0 || apart_beside),
                                       passing_unit<T>, prepared_unit<T>>;
 
 /// The exact integer products of P panels' units and R rows of x.

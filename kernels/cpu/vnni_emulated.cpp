@@ -36,7 +36,7 @@ namespace lethe {
 
 extern const cpu_row vnni_emulated;
 const cpu_row vnni_emulated{.name = "vnni_emulated",
-                            .matmul = matmul<true>,
+                            .matmul = matmul<zen4_ways>,
                             .quantize = quantize,
                             .row_to_float = row_to_float,
                             .kv_store = kv_store,

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/http/connection.hpp"
+#include "runtime/http/quiet_kj.hpp"
 
 namespace lethe {
 namespace {
@@ -125,12 +126,7 @@ void connection::linger() {
   stage_ = stage::closing;
   deadline_ = after(s_.limits.linger_ms);
   wipe_input();
-  bool open = true;
-  KJ_IF_MAYBE (why, kj::runCatchingExceptions([this] { stream_->shutdownWrite(); })) {
-    (void)why;
-    open = false;
-  }
-  open ? read_on() : close_now();
+  quietly([this] { stream_->shutdownWrite(); }) ? read_on() : close_now();
 }
 
 }  // namespace lethe

@@ -260,21 +260,18 @@ result<void> http_client_loop::start() {
 }
 
 void http_client_loop::run(std::promise<result<void>> ready) {
-  quiet_kj callback;
   bool running = false;
-  auto failed = kj::runCatchingExceptions([&] {
+  bool ended = quietly([&] {
     auto io = kj::setupAsyncIo();
     client_floor floor(*this, io);
     running = true;
     ready.set_value({});
     floor.run(io.waitScope);
   });
-  KJ_IF_MAYBE (why, failed) {
-    (void)why;
-    check(!running);  // nothing that a server or the system does ends the loop
-    ready.set_value(
-        fail("http: cannot set up the client's thread; raise the limit of open files (ulimit -n)"));
-  }
+  if (ended) return;
+  check(!running);  // nothing that a server or the system does ends the loop
+  ready.set_value(
+      fail("http: cannot set up the client's thread; raise the limit of open files (ulimit -n)"));
 }
 
 http_client::http_client(std::unique_ptr<http_client_loop> loop) : loop_(std::move(loop)) {}

@@ -100,12 +100,12 @@ kj::Promise<void> http_floor::accept_on(kj::ConnectionReceiver& from, uint32_t l
   return kj::evalNow([&from] { return from.accept(); })
       .then(
           [this, &from, listener, pause](kj::Own<kj::AsyncIoStream> stream) {
-            auto failed = kj::runCatchingExceptions([&] {  // memory
+            bool taken = quietly([&] {  // memory
               loop_.accepted.fetch_add(1, std::memory_order_relaxed);
               tls_[listener] ? shake_hands(kj::mv(stream), listener)
                              : welcome(kj::mv(stream), listener);
             });
-            return failed == nullptr ? accept_on(from, listener) : pause();
+            return taken ? accept_on(from, listener) : pause();
           },
           [pause](kj::Exception&&) { return pause(); });  // out of descriptors, say
 }
@@ -126,8 +126,7 @@ void http_floor::shake_hands(kj::Own<kj::AsyncIoStream> stream, uint32_t listene
       [this, listener](kj::Own<kj::AsyncIoStream>&& secured) {
         --shaking_;
         if (shared_.draining) return;
-        KJ_IF_MAYBE (why, kj::runCatchingExceptions([&] { welcome(kj::mv(secured), listener); }))
-          (void)why;  // no memory for this one
+        quietly([&] { welcome(kj::mv(secured), listener); });  // or no memory for this one
       },
       [this](kj::Exception&&) { --shaking_; }));
 }
@@ -225,9 +224,8 @@ result<void> http_loop::start(http_server& server) {
 }
 
 void http_loop::run(http_server& server, std::promise<result<void>> ready) {
-  quiet_kj callback;
   bool running = false;
-  auto failed = kj::runCatchingExceptions([&] {
+  bool ended = quietly([&] {
     auto io = kj::setupAsyncIo();
     tls_contexts tls;
     for (const auto& l : bound) {
@@ -244,13 +242,10 @@ void http_loop::run(http_server& server, std::promise<result<void>> ready) {
     ready.set_value({});
     floor.run();
   });
-  KJ_IF_MAYBE (why, failed) {
-    (void)why;
-    check(!running);  // nothing that a client or the system does ends the loop
-    ready.set_value(
-        fail("http: cannot set up the server's thread; raise the limit of open files "
-             "(ulimit -n)"));
-  }
+  if (ended) return;
+  check(!running);  // nothing that a client or the system does ends the loop
+  ready.set_value(
+      fail("http: cannot set up the server's thread; raise the limit of open files (ulimit -n)"));
 }
 
 }  // namespace lethe

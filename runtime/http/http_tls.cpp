@@ -31,13 +31,7 @@ kj::StringPtr view(const std::string& text) { return {text.c_str(), text.size()}
 /// What KJ throws, as an error in the file.
 template <class Make>
 result<void> without_throwing(const std::filesystem::path& of, const char* what, Make make) {
-  quiet_kj callback;
-  bool good = true;
-  KJ_IF_MAYBE (why, kj::runCatchingExceptions(make)) {
-    (void)why;
-    good = false;
-  }
-  if (!good)
+  if (!quietly(make))
     return fail("{}: holds no {} in PEM form; lethe keys init makes some", of.string(), what);
   return {};
 }

@@ -12,4 +12,11 @@ class quiet_kj final : public kj::ExceptionCallback {
   StackTraceMode stackTraceMode() override { return StackTraceMode::NONE; }
 };
 
+/// Whether f went through; what KJ throws is dropped unread.
+template <class F>
+bool quietly(F&& f) {
+  quiet_kj callback;
+  return kj::runCatchingExceptions(kj::fwd<F>(f)) == nullptr;
+}
+
 }  // namespace lethe
