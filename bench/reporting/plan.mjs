@@ -13,7 +13,7 @@ const shapes = {decode: [["1b", "q8_0"], ["1b", "bf16"], ["1b", "q4_0"], ["1b", 
                 small: [["110m", "q8_0"], ["110m", "q4_0"]]};
 
 /** Programs of groups that a report is whole without, where there are such. */
-const others = {serving: ["bench/serving", "--seconds", "25", "--turns", "1"],
+const others = {serving: ["bench/serving", "--seconds", "60", "--turns", "1"],
                 start: ["bench/start", "--runs", "5"],
                 accuracy: ["build/release/bench/accuracy_bench"],
                 tokenizing: ["build/release/bench/tokenize_bench"],

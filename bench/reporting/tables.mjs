@@ -140,13 +140,16 @@ function steps({steps: all}) {
       yes(l.reached)]));
 }
 
+const neverBusy = "never were all busy at once";
+
 function servingRow(all, clients) {
   const [a, b] = ["lethe", "llama.cpp"].map((who) =>
     all.find((l) => l.who === who && l.clients === clients));
   const both = (name) => `${number(a?.[name])} / ${number(b?.[name])}`;
   return [clients, number(a?.tokens_per_second), number(b?.tokens_per_second),
           ratio(a?.tokens_per_second, b?.tokens_per_second), both("ttft_p50_ms"),
-          both("ttft_p95_ms"), both("gap_p50_ms"), both("gap_p95_ms"), yes(serves(a, b))];
+          both("ttft_p95_ms"), both("gap_p50_ms"), both("gap_p95_ms"),
+          a && b && serves(a, b) === undefined ? neverBusy : yes(serves(a, b))];
 }
 
 function serving({serving: all}) {
@@ -221,9 +224,11 @@ function otherFalls(f) {
       `${l.prefill_ratio.toFixed(3)} in a prompt, of 1.0`),
     ...f.steps.filter((s) => s.reached === false).map((l) =>
       `- a step of Ember: ${number(l.rest_us)} µs besides arithmetic, of 30`),
-    ...clients.map((n) => servingRow(f.serving, n)).filter((row) => row.at(-1) === "**no**").map(
-      (row) => `- serving, ${row[0]} clients: ${row[3]} of llama.cpp's throughput; p95 of the ` +
-               `first token ${row[5]} ms, between tokens ${row[7]} ms`),
+    ...clients.map((n) => servingRow(f.serving, n)).flatMap((row) =>
+      row.at(-1) === neverBusy ? `- serving, ${row[0]} clients: ${neverBusy}, nothing is claimed`
+      : row.at(-1) === "**no**"
+        ? `- serving, ${row[0]} clients: ${row[3]} of llama.cpp's throughput; p95 of the first ` +
+          `token ${row[5]} ms, between tokens ${row[7]} ms` : []),
     ...f.starts.filter((l) => !l.reached).map((l) =>
       `- start, ${l.which}: ${number(l.seconds)} s of ${l.aim}`),
     ...f.accuracy.filter((l) => l.reached === false).map((l) =>

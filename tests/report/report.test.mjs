@@ -140,13 +140,14 @@ test('what has no limit is judged by its aim', () => {
   assert.match(part, /\| top_k \| 64 \| 41\.0 \| 41\.0 \| – \| 2 % \|  \|/);
 });
 
-test('a throughput that no window was found for is left out, and nothing is claimed', () => {
+test('a throughput that no window was found for is left out, and that is said', () => {
   const some = lines.map((l) => l.what === 'serving' && l.who === 'llama.cpp' && l.clients === 8
     ? {...l, tokens_per_second: null} : l);
   const text = some.map((l) => JSON.stringify(l)).join('\n');
   const read = readResults(text, 'results'), part = measuredPart(read);
-  assert.match(part, /\| 8 \| 40\.0 \|  \|  \|.*\|  \|/);
-  assert.ok(!part.slice(0, part.indexOf('### Decode')).includes('serving, 8 clients'));
+  assert.match(part, /\| 8 \| 40\.0 \|  \|  \|.*\| never were all busy at once \|/);
+  assert.match(part.slice(0, part.indexOf('### Decode')),
+               /- serving, 8 clients: never were all busy at once, nothing is claimed\n/);
   assert.doesNotMatch(plots(read).serving.toString(), /NaN|null|undefined/);
   const wrong = text.replace('"who":"lethe","clients":1,"tokens_per_second":10', '"who":"lethe","clients":1');
   assert.throws(() => readResults(wrong, 'results'), /no number or null "tokens_per_second"/);
