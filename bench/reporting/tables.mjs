@@ -145,11 +145,11 @@ const neverBusy = "never were all busy at once";
 function servingRow(all, clients) {
   const [a, b] = ["lethe", "llama.cpp"].map((who) =>
     all.find((l) => l.who === who && l.clients === clients));
-  const both = (name) => `${number(a?.[name])} / ${number(b?.[name])}`;
+  const both = (name) => `${number(a?.[name])} / ${number(b?.[name])}`, good = serves(a, b);
   return [clients, number(a?.tokens_per_second), number(b?.tokens_per_second),
           ratio(a?.tokens_per_second, b?.tokens_per_second), both("ttft_p50_ms"),
           both("ttft_p95_ms"), both("gap_p50_ms"), both("gap_p95_ms"),
-          a && b && serves(a, b) === undefined ? neverBusy : yes(serves(a, b))];
+          a && b && good === undefined ? neverBusy : yes(good)];
 }
 
 function serving({serving: all}) {
