@@ -28,6 +28,12 @@ inline sequence at(std::string_view text, size_t at) noexcept {
     if ((second & 0xC0) == 0x80)
       return {char32_t((first & 31) << 6 | (second & 63)), 2, sequence_state::whole};
   }
+  if (first > 0xE0 && first < 0xED && text.size() - at > 2) {
+    auto second = uint8_t(text[at + 1]), third = uint8_t(text[at + 2]);
+    if ((second & 0xC0) == 0x80 && (third & 0xC0) == 0x80)
+      return {char32_t((first & 15) << 12 | (second & 63) << 6 | (third & 63)), 3,
+              sequence_state::whole};
+  }
   return any_at(text, at);
 }
 

@@ -1,6 +1,7 @@
 #include "runtime/tokenizer/bpe.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <limits>
 
@@ -15,6 +16,7 @@ constexpr size_t affix_bytes_max = 64;
 constexpr uint32_t few = 24;  // so many symbols are joined faster without a heap
 constexpr uint32_t window_min = 512,
                    twice = 8;  // an eighth of a window is merged again by the next
+constexpr int other_bits = 17;
 constexpr uint32_t never = merge_table::never;
 static_assert(limits::vocab_max - 1 <= merge_table::id_max);
 using scratch = bpe::scratch;
@@ -58,11 +60,7 @@ std::array<uint32_t, 256> byte_token_ids(const vocabulary& v) {
 }
 
 bpe::bpe(const vocabulary& v, bpe_options options, size_t merges)
-    : vocabulary_(&v),
-      options_(std::move(options)),
-      merges_(merges),
-      joined_(merges),
-      byte_ids_(byte_token_ids(v)) {
+    : vocabulary_(&v), options_(std::move(options)), joined_(merges), byte_ids_(byte_token_ids(v)) {
   know_characters();
 }
 
@@ -78,17 +76,28 @@ void bpe::know_characters() {
   }
 }
 
+// Sixteen thousand bytes: few words share a bit with a token that isn't among `words_`.
+size_t bpe::other(std::string_view word) noexcept {
+  uint64_t first = 0;
+  std::memcpy(&first, word.data(), std::min(word.size(), sizeof first));
+  return (first + word.size()) * 0x9E3779B97F4A7C15 >> (64 - other_bits);
+}
+
 // By trying each. Not all are: the merges of some tokens' texts take another way.
 void bpe::know_words() {
   scratch s(std::pmr::get_default_resource());
   std::pmr::vector<uint32_t> ids;
   word_table words(vocabulary_->size());
+  others_.assign(size_t{1} << other_bits, false);
   for (uint32_t id = 0; id < vocabulary_->size(); id++) {
     std::string_view text = vocabulary_->text(id);
-    if (!word_table::takes(text) || vocabulary_->word_of(text) != id) continue;
+    if (vocabulary_->word_of(text) != id) continue;
     ids.clear();
-    encode_by_merges(text, s, ids);
-    if (ids.size() == 1 && ids[0] == id) words.set(text, id);
+    if (word_table::takes(text)) encode_by_merges(text, s, ids);
+    if (ids.size() == 1 && ids[0] == id)
+      words.set(text, id);
+    else
+      others_[other(text)] = true;
   }
   words_ = std::move(words);
 }
@@ -99,6 +108,7 @@ result<bpe> bpe::make(const vocabulary& v, bpe_options options, std::span<const 
   if (merges.size() >= never) return fail("{} merges, of {} at most", merges.size(), never - 1);
   bpe model(v, std::move(options), merges.size());
   std::string joined;
+  std::vector<merge_table::merge> pairs;
   for (uint32_t rank = 0; rank < merges.size(); rank++) {
     auto [left, right] = merges[rank];
     auto left_id = v.id_of(left), right_id = v.id_of(right);
@@ -109,8 +119,9 @@ result<bpe> bpe::make(const vocabulary& v, bpe_options options, std::span<const 
     if (!left_id || !right_id || !id)
       return fail("merge {} names or makes a token that the vocabulary lacks", rank);
     model.joined_[rank] = *id;
-    if (!v.is_control(*id)) model.merges_.set(*left_id, *right_id, rank);
+    if (!v.is_control(*id)) pairs.push_back({*left_id, *right_id, rank});
   }
+  model.merges_ = merge_table(pairs);
   model.neighbours_ = model.neighbours_in(merges);
   model.know_words();
   return model;
@@ -286,7 +297,7 @@ void bpe::write(uint32_t begin, uint32_t end, scratch& s, std::pmr::vector<uint3
 
 void bpe::encode(std::string_view word, scratch& s, std::pmr::vector<uint32_t>& out) const {
   if (uint32_t id = words_.find(word); id != none) return out.push_back(id);
-  if (options_.ignore_merges) {
+  if (options_.ignore_merges && others_[other(word)]) {
     if (auto id = vocabulary_->word_of(word)) return out.push_back(*id);
   }
   encode_by_merges(word, s, out);

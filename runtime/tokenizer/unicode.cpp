@@ -1,6 +1,8 @@
 #include "runtime/tokenizer/unicode.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bitset>
 #include <optional>
 #include <vector>
 
@@ -113,34 +115,77 @@ void segment::compose() {
   codes.resize(written);
 }
 
-size_t next_ascii(std::string_view text, size_t from) {
-  while (from < text.size() && uint8_t(text[from]) >= 0x80) from++;
-  return from;
+bool compat_in(form f) { return f == form::nfkc || f == form::nfkd; }
+bool composes_in(form f) { return f == form::nfc || f == form::nfkc; }
+
+/// Characters that a form leaves as they are, whatever stands before them.
+class still_characters {
+ public:
+  explicit still_characters(form f);
+  bool has(char32_t c) const noexcept { return c < known && still_[c]; }
+  static const still_characters& of(form f) {
+    static const std::array<still_characters, 4> all{
+        still_characters(form::nfc), still_characters(form::nfd), still_characters(form::nfkc),
+        still_characters(form::nfkd)};
+    return all[size_t(f)];
+  }
+
+ private:
+  static constexpr uint32_t known = 0x20000;
+  void clear(uint32_t first, uint32_t last) {
+    for (uint32_t c = first; c <= last && c < known; c++) still_[c] = false;
+  }
+  std::bitset<known> still_ = std::bitset<known>().set();
+};
+
+still_characters::still_characters(form f) {
+  for (auto& range : combining)
+    if (range.combining_class > 0) clear(range.first, range.last);
+  if (composes_in(f)) {
+    for (auto& row : compositions) clear(row.second, row.second);
+    clear(vowel_first, vowel_first + vowels - 1);
+    clear(tail_before + 1, tail_before + tails - 1);
+  } else {
+    clear(hangul_first, hangul_first + syllables - 1);
+  }
+  segment part{std::pmr::vector<placed>(std::pmr::new_delete_resource())};
+  auto look = [&](const decomposition& row) {
+    part.codes.clear();
+    part.put_decomposed(row.code, compat_in(f));
+    bool alone = has(code_in(part.codes[0]));
+    part.order();
+    if (composes_in(f)) part.compose();
+    if (!alone || part.codes.size() > 1 || code_in(part.codes[0]) != row.code)
+      clear(row.code, row.code);
+  };
+  for (auto& row : canonical) look(row);
+  if (compat_in(f))
+    for (auto& row : compatible) look(row);
 }
 
 }  // namespace
 
-// No ASCII character decomposes or joins what stands before it, so each starts a new segment.
+// A still character begins a segment, but what stands behind it may join it.
 void normalize(std::string_view text, form f, std::pmr::string& out) {
-  bool compat = f == form::nfkc || f == form::nfkd;
-  bool compose = f == form::nfc || f == form::nfkc;
+  const auto& still = still_characters::of(f);
   segment part{std::pmr::vector<placed>(out.get_allocator().resource())};
   out.reserve(out.size() + text.size());
-  for (size_t i = 0; i < text.size();) {
-    size_t end = next_ascii(text, i + 1);
-    if (end == i + 1 && uint8_t(text[i]) < 0x80) {
-      out.push_back(text[i++]);
-      continue;
-    }
+  for (size_t begin = 0; begin < text.size();) {
+    size_t i = begin, last = begin;
+    utf8::sequence s;
+    auto look = [&] { return i < text.size() && still.has((s = utf8::at(text, i)).code); };
+    for (; look(); i += s.length) last = i;
+    if (i == text.size()) last = i;
+    out.append(text.substr(begin, last - begin));
     part.codes.clear();
-    while (i < end) {
-      auto s = utf8::at(text, i);
-      part.put_decomposed(s.code, compat);
-      i += s.length;
+    for (i = last; i < text.size() && (i == last || !look()); i += s.length) {
+      s = utf8::at(text, i);
+      part.put_decomposed(s.code, compat_in(f));
     }
     part.order();
-    if (compose) part.compose();
+    if (composes_in(f)) part.compose();
     for (placed p : part.codes) utf8::append(out, code_in(p));
+    begin = i;
   }
 }
 

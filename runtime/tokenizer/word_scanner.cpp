@@ -76,11 +76,13 @@ bool word_scanner::mark(std::string_view all, std::string_view expression, kind 
 inline word_scanner::character word_scanner::at(std::string_view text, size_t i) const noexcept {
   auto first = uint8_t(text[i]);
   if (first < 0x80) return {kinds_[first], 1};
-  if (first >= 0xE0 && first < 0xF0 && text.size() - i > 2) {
+  if (first < 0xE0 && text.size() - i > 1)
+    return {kinds_[(first & 31u) << 6 | (text[i + 1] & 63u)], 2};
+  if (first < 0xF0 && text.size() - i > 2) {
     auto code = (first & 15u) << 12 | (text[i + 1] & 63u) << 6 | (text[i + 2] & 63u);
     return {kinds_[code], 3};
   }
-  auto s = utf8::at(text, i);
+  auto s = utf8::any_at(text, i);
   return {s.code < kinds_.size() ? kinds_[s.code] : kind::other, s.length};
 }
 

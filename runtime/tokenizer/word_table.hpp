@@ -38,12 +38,22 @@ class word_table {
     key text;
     uint32_t id = none, size = 0;
   };
+  template <class T>
+  static uint64_t load(const char* from) noexcept {
+    T t;
+    std::memcpy(&t, from, sizeof t);
+    return t;
+  }
+  /// Loads that overlap: copies of unknown lengths would be calls.
   static key key_of(std::string_view text) noexcept {
-    key k;
-    size_t first = text.size() < 8 ? text.size() : 8;
-    std::memcpy(&k.low, text.data(), first);
-    std::memcpy(&k.high, text.data() + first, text.size() - first);
-    return k;
+    const char* p = text.data();
+    size_t n = text.size();
+    if (n > 8) return {load<uint64_t>(p), load<uint64_t>(p + n - 8) >> 8 * (16 - n)};
+    if (n >= 4) return {load<uint32_t>(p) | load<uint32_t>(p + n - 4) << 8 * (n - 4), 0};
+    size_t middle = n / 2, last = n - 1;
+    return {load<uint8_t>(p) | load<uint8_t>(p + middle) << 8 * middle |
+                load<uint8_t>(p + last) << 8 * last,
+            0};
   }
   size_t place(const key& k) const noexcept {
     uint64_t mixed = (k.low ^ (k.high * 0xD6E8FEB86659FD93)) * 0x9E3779B97F4A7C15;

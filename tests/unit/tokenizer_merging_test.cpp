@@ -82,6 +82,30 @@ std::map<std::pair<std::string, std::string>, double> ranks_of(const sample& s) 
   return ranks;
 }
 
+// Rows of no pair, of one, of a bucket and of many, beside each other; the later rank counts.
+TEST(MergeTable, KnowsEachPairAndNoOther) {
+  std::mt19937 random(1);
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> wanted;
+  std::vector<merge_table::merge> merges;
+  for (uint32_t left = 0; left < 70; left++) {
+    uint32_t count = left < 12 ? left : random() % 200;
+    for (uint32_t i = 0; i < count; i++) merges.push_back({left, uint32_t(random()) % 300, 0});
+  }
+  std::ranges::shuffle(merges, random);
+  for (uint32_t rank = 0; auto& m : merges) {
+    m.rank = rank++;
+    wanted[{m.left, m.right}] = m.rank;
+  }
+  merge_table table(merges);
+  for (uint32_t left = 0; left < 80; left++)
+    for (uint32_t right = 0; right < 310; right++) {
+      auto found = wanted.find({left, right});
+      EXPECT_EQ(table.rank(left, right), found == wanted.end() ? merge_table::never : found->second)
+          << left << ", " << right;
+    }
+  EXPECT_EQ(merge_table().rank(0, 0), merge_table::never);
+}
+
 TEST(Bpe, JoinsAsThePlainWayDoes) {
   for (uint32_t seed = 0; seed < 40; seed++) {
     sample s(seed, 4 + seed % 20);

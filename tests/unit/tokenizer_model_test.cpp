@@ -60,6 +60,18 @@ TEST(Bpe, TakesAWholeWordOnlyWhereMergesAreIgnored) {
   EXPECT_EQ(encoded(*bpe::make(v, {.ignore_merges = true}, {}), "ab"), (ids{2}));
 }
 
+// Of every length, whether merges make it or not; one letter more is no token.
+TEST(Bpe, TakesWholeWordsOfAnyLengthWhereMergesAreIgnored) {
+  vocabulary v;
+  std::string word;
+  for (; v.size() < 40;) ASSERT_TRUE(v.add(v.size(), word += "a"));
+  std::vector<bpe::text_pair> merges = {{"a", "a"}, {"aa", "a"}};
+  auto model = bpe::make(v, {.ignore_merges = true}, merges);
+  for (uint32_t length = 1; length <= 40; length++)
+    EXPECT_EQ(encoded(*model, std::string(length, 'a')), (ids{length - 1})) << length;
+  EXPECT_GT(encoded(*model, std::string(41, 'a')).size(), 13u);
+}
+
 TEST(Bpe, FallsBackToBytesThenToTheUnknownToken) {
   vocabulary v = vocabulary_of({"<unk>", "a"});
   bpe_options with_unk{.unk = 0};

@@ -43,6 +43,22 @@ TEST(Unicode, ComposesHangulByArithmetic) {
   EXPECT_EQ(normal("\uD55C\uAE00", form::nfd), "\u1112\u1161\u11AB\u1100\u1173\u11AF");
 }
 
+// What a text taken apart becomes is composed mark by mark; most of a text as it is is passed on.
+TEST(Unicode, ComposesAnyCharacterAsWhatItIsMadeOf) {
+  for (auto [composed, apart] : {std::pair(form::nfc, form::nfd), {form::nfkc, form::nfkd}})
+    for (std::string_view behind : {"", "\u0301", "\u3099", "\u11A8", "x"})
+      for (char32_t c = 0; c < 0x30000; c++) {
+        if (c >= 0xD800 && c < 0xE000) continue;
+        std::string text = "e";
+        utf8::append(text, c);
+        text += behind;
+        std::string parts = normal(text, apart), whole = normal(text, composed);
+        ASSERT_EQ(normal(parts, composed), whole) << std::hex << uint32_t(c);
+        ASSERT_EQ(normal(whole, composed), whole) << std::hex << uint32_t(c);
+        ASSERT_EQ(normal(whole, apart), parts) << std::hex << uint32_t(c);
+      }
+}
+
 TEST(Unicode, ReplacesCompatibilityCharactersOnlyWhenAsked) {
   EXPECT_EQ(normal("\uFB01 \u2460 \u00BD", form::nfkc), "fi 1 1\u20442");
   EXPECT_EQ(normal("\uFB01", form::nfc), "\uFB01");
