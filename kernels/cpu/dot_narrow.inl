@@ -14,9 +14,10 @@ namespace {
 /// Panels and rows of x that go together, as registers allow: each vector of weights serves all
 /// rows.
 inline constexpr uint32_t tile_panels_quant = 1, tile_rows = 6;
-inline constexpr bool float_sums_stay = false;      // in registers; integers need them
-inline constexpr bool read_late = false;            // several products are summed in 16 bits
-inline constexpr uint32_t stream_rows = tile_rows;  // straight from memory
+inline constexpr bool float_sums_stay = false;  // in registers; integers need them
+inline constexpr bool read_late = false;        // several products are summed in 16 bits
+/// Rows straight from memory, and of these in registers at once.
+inline constexpr uint32_t stream_rows = x_few_rows, rows_together = tile_rows;
 constexpr uint32_t panels_from_memory(uint32_t) { return 1; }
 
 /// The products of vectors [first, first + count) with x, summed in 16 bits.

@@ -128,7 +128,17 @@ template <dtype T, uint32_t P, uint32_t R, cache into>
     prepare_unit<T>(at, units[p]);
     all[p] = units + p;
   }
-  add_unit<T, P, R>(all, x, before + first * R, sums + first * R);
+  before += first * R;
+  sums += first * R;
+  if constexpr (R <= rows_together) {
+    add_unit<T, P, R>(all, x, before, sums);
+  } else {
+    static_assert(P == 1 && R <= 2 * rows_together);
+    constexpr uint32_t half = R / 2;
+    add_unit<T, P, half>(all, x, before, sums);
+    asm volatile("" : "+r"(x));  // as above
+    add_unit<T, P, R - half>(all, x + half, before + half, sums + half);
+  }
 }
 
 /// What a segment's sums begin from: to clear as many would be as many stores more.
