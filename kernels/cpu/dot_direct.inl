@@ -19,7 +19,7 @@ inline constexpr bool float_sums_stay = true;  // in registers, unit after unit
 /// Rows that weights are multiplied with straight from memory, and panels that go together then:
 /// of four the compiler keeps too much at once.
 inline constexpr uint32_t stream_rows = registers ? x_few_rows : tile_rows;
-inline constexpr uint32_t rows_together = stream_rows;
+inline constexpr uint32_t few_rows = stream_rows, rows_together = stream_rows;
 constexpr uint32_t panels_from_memory(uint32_t rows) { return registers ? rows > 2 ? 2 : 4 : 1; }
 
 /// Whether products may take weights out of memory one by one (unit_in_memory): made ready

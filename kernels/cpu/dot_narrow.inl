@@ -16,8 +16,8 @@ namespace {
 inline constexpr uint32_t tile_panels_quant = 1, tile_rows = 6;
 inline constexpr bool float_sums_stay = false;  // in registers; integers need them
 inline constexpr bool read_late = false;        // several products are summed in 16 bits
-/// Rows straight from memory, and of these in registers at once.
-inline constexpr uint32_t stream_rows = x_few_rows, rows_together = tile_rows;
+/// Rows that go straight from memory, tile after tile of x; of a tile; of these in registers.
+inline constexpr uint32_t few_rows = 16, stream_rows = x_few_rows, rows_together = tile_rows;
 constexpr uint32_t panels_from_memory(uint32_t) { return 1; }
 
 /// The products of vectors [first, first + count) with x, summed in 16 bits.

@@ -18,7 +18,7 @@ struct unit_range {
   uint32_t size() const { return end - begin; }
 };
 
-/// Few rows of x (stream_rows) go straight along the weights, of several panels by turns: memory is
+/// Few rows of x (few_rows) go straight along the weights, of several panels by turns: memory is
 /// read fastest in a few streams. More rows go in blocks, tile by tile, along units that were made
 /// ready before and stay in the nearest cache.
 inline constexpr uint32_t stream_panels = 4;
@@ -144,11 +144,11 @@ template <dtype T, uint32_t P, uint32_t R, cache into>
 /// What a segment's sums begin from: to clear as many would be as many stores more.
 constinit const lanes no_sums[stream_panels * stream_rows] = {};
 
-/// A few panels times R rows: of each panel a unit, then of each the next.
+/// A few panels times a tile of R rows: of each panel a unit, then of each the next.
 template <dtype T, uint32_t R, cache into>
 [[gnu::noinline]] void multiply_streams(const matrix& w, const product_part& part,
-                                        const panel_group& group, const row_block& rows,
-                                        waiting_sums& waiting) {
+                                        const panel_group& group, unit_range k,
+                                        const row_tile& tile, waiting_sums& waiting) {
   constexpr uint32_t P = panels_from_memory(R);
   uint32_t count = group.count * R;
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
@@ -156,7 +156,7 @@ template <dtype T, uint32_t R, cache into>
     const lanes* before = no_sums;
     unit_range units = units_of<T>(w, s);
     for (uint32_t u = units.begin; u < units.end; u++) {
-      const x_unit* x = rows.x + size_t{u - rows.k.begin} * R;
+      const x_unit* x = tile.x + size_t{u - k.begin} * R;
       uint32_t p = 0;
       for (; p + P <= group.count; p += P)
         add_from_memory<T, P, R, into>(group, p, u, x, before, sums);
@@ -170,18 +170,18 @@ template <dtype T, uint32_t R, cache into>
     }
     waiting.close(s, 0, count);
   }
-  store_tile(part, group, {nullptr, 0, rows.begin, R, 0}, waiting.sums(part.segment_end - 1, 0));
+  store_tile(part, group, tile, waiting.sums(part.segment_end - 1, 0));
 }
 
 /// multiply_streams for 1 to R rows of x. Weights whose bits lie apart are asked for in any case.
 template <dtype T, weight_ways ways, uint32_t R = stream_rows>
-void multiply_few(const matrix& w, const product_part& part, const panel_group& group,
-                  const row_block& rows, waiting_sums& waiting) {
+void multiply_few(const matrix& w, const product_part& part, const panel_group& group, unit_range k,
+                  const row_tile& tile, waiting_sums& waiting) {
   if constexpr (R > 1) {
-    if (rows.size() < R) return multiply_few<T, ways, R - 1>(w, part, group, rows, waiting);
+    if (tile.count < R) return multiply_few<T, ways, R - 1>(w, part, group, k, tile, waiting);
   }
   constexpr cache into = unit_of(T).high_bytes != 0 ? ways.into : ways.asked_into(R);
-  multiply_streams<T, R, into>(w, part, group, rows, waiting);
+  multiply_streams<T, R, into>(w, part, group, k, tile, waiting);
 }
 
 /// Some units of a segment.
@@ -297,18 +297,23 @@ void multiply_quant(const matrix& w, const product_part& part, const activations
     return panel_group{
         (const uint8_t*)w.panels + begin * stride, step * stride, begin, step, count, y, y_stride};
   };
-  if (x.rows > stream_rows) {
+  if (x.rows > few_rows) {
     for (; p + P <= end; p += P) multiply_blocks<T, P>(w, part, group_of(p, 1, P), rows, work);
     for (; p < end; p++) multiply_blocks<T, 1>(w, part, group_of(p, 1, 1), rows, work);
     return;
   }
+  auto multiply = [&](const panel_group& group) {
+    for (uint32_t r = 0; r < x.rows; r += rows.layout.tile) {
+      uint32_t step = rows_of_tile(rows.layout, r);
+      row_tile tile{rows.x + size_t{r} * rows.layout.units, step, r, step, r};
+      multiply_few<T, ways>(w, part, group, k, tile, work.tree);
+    }
+  };
   // Each stream goes along panels that lie one behind the other.
   uint32_t length = (end - p) / stream_panels;
-  for (uint32_t i = 0; i < length; i++, p++) {
-    multiply_few<T, ways>(w, part, group_of(p, length, stream_panels), rows, work.tree);
-  }
+  for (uint32_t i = 0; i < length; i++, p++) multiply(group_of(p, length, stream_panels));
   p += (stream_panels - 1) * length;
-  if (p < end) multiply_few<T, ways>(w, part, group_of(p, 1, end - p), rows, work.tree);
+  if (p < end) multiply(group_of(p, 1, end - p));
 }
 
 }  // namespace

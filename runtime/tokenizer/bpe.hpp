@@ -79,7 +79,7 @@ class bpe {
   std::vector<uint32_t> character_ids_;  // by code point, of those that are tokens
   std::array<uint32_t, 256> byte_ids_;   // of <0x00> to <0xFF>
   word_table words_;                     // texts whose merges end in one token
-  std::vector<bool> others_;             // by `other`: whether a token of no such text may be it
+  std::vector<bool> others_;             // by `other`: whether a token may be none of `words_`
 };
 
 /// The ids of <0x00> to <0xFF>, UINT32_MAX where a vocabulary has none.
