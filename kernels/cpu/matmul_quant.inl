@@ -73,7 +73,8 @@ inline void for_tiles(const row_block& rows, F f) {
     uint32_t step = rows_of_tile(rows.layout, r), tiles = (step + tile_rows - 1) / tile_rows;
     uint32_t height = (step + tiles - 1) / tiles;
     for (uint32_t i = 0; i < step; i += height) {
-      f(row_tile{x + i, step, r + i, least_of(height, step - i), r + i - rows.begin});
+      const x_unit* first = x == nullptr ? x : x + i;  // a rank's part of K may be empty
+      f(row_tile{first, step, r + i, least_of(height, step - i), r + i - rows.begin});
     }
   }
 }
