@@ -66,11 +66,12 @@ struct row_tile {
   uint32_t step, begin, count, before;
 };
 
-template <class F>
+/// Each tile of x in parts, as equal as can be, of `most` rows at most.
+template <uint32_t most, class F>
 inline void for_tiles(const row_block& rows, F f) {
   for (uint32_t r = rows.begin; r < rows.end; r += rows.layout.tile) {
     const x_unit* x = rows.x + size_t{r} * rows.layout.units;
-    uint32_t step = rows_of_tile(rows.layout, r), tiles = (step + tile_rows - 1) / tile_rows;
+    uint32_t step = rows_of_tile(rows.layout, r), tiles = (step + most - 1) / most;
     uint32_t height = (step + tiles - 1) / tiles;
     for (uint32_t i = 0; i < step; i += height) {
       const x_unit* first = x == nullptr ? x : x + i;  // a rank's part of K may be empty
@@ -242,10 +243,10 @@ void add_chunk(const product_part& part, const panel_group& group, const chunk& 
       prepare_unit<T>(find_unit<T>(group.panel(p), c.units.begin + u), work.ready[u * P + p]);
     }
   }
-  for_tiles(rows, [&](const row_tile&) { steps += units; });
+  for_tiles<tile_rows>(rows, [&](const row_tile&) { steps += units; });
   steps = greatest_of(steps, 1);
   lines_ahead ahead{next, next + bytes, group.stride, (bytes / 64 + steps - 1) / steps};
-  for_tiles(rows, [&](const row_tile& tile) {
+  for_tiles<tile_rows>(rows, [&](const row_tile& tile) {
     const x_unit* x = tile.x + size_t{c.units.begin - rows.k.begin} * tile.step;
     add_rows<T, P>(part, group, c, tile, x, ahead, work);
     ahead.at += units * ahead.lines * 64;
@@ -304,11 +305,9 @@ void multiply_quant(const matrix& w, const product_part& part, const activations
     return;
   }
   auto multiply = [&](const panel_group& group) {
-    for (uint32_t r = 0; r < x.rows; r += rows.layout.tile) {
-      uint32_t step = rows_of_tile(rows.layout, r);
-      row_tile tile{rows.x + size_t{r} * rows.layout.units, step, r, step, r};
+    for_tiles<stream_rows>(rows, [&](const row_tile& tile) {
       multiply_few<T, ways>(w, part, group, k, tile, work.tree);
-    }
+    });
   };
   // Each stream goes along panels that lie one behind the other.
   uint32_t length = (end - p) / stream_panels;

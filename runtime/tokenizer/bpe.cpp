@@ -33,6 +33,14 @@ std::pair<uint32_t, uint32_t> short_character(std::string_view text, size_t i) {
   return {(first & 0x1Fu) << 6 | (second & 0x3Fu), 2};
 }
 
+/// Which bit of `others_`. Sixteen thousand bytes: few words share a bit with a token that isn't
+/// among `words_`.
+size_t other(std::string_view word) noexcept {
+  uint64_t first = 0;
+  std::memcpy(&first, word.data(), std::min(word.size(), sizeof first));
+  return (first + word.size()) * 0x9E3779B97F4A7C15 >> (64 - other_bits);
+}
+
 /// As std::pop_heap does, but which of two children is less is no branch: nobody can foresee it.
 void take_least(std::pmr::vector<uint64_t>& heap) {
   uint64_t last = heap.back();
@@ -74,13 +82,6 @@ void bpe::know_characters() {
     if (c.state == utf8::sequence_state::whole && c.length == text.size())
       character_ids_[c.code] = vocabulary_->word_of(text).value_or(none);
   }
-}
-
-// Sixteen thousand bytes: few words share a bit with a token that isn't among `words_`.
-size_t bpe::other(std::string_view word) noexcept {
-  uint64_t first = 0;
-  std::memcpy(&first, word.data(), std::min(word.size(), sizeof first));
-  return (first + word.size()) * 0x9E3779B97F4A7C15 >> (64 - other_bits);
 }
 
 // By trying each. Not all are: the merges of some tokens' texts take another way.

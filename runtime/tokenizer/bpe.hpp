@@ -68,7 +68,6 @@ class bpe {
   void write(uint32_t begin, uint32_t end, scratch& s, std::pmr::vector<uint32_t>& out) const;
   void know_characters();
   void know_words();
-  static size_t other(std::string_view word) noexcept;
   neighbours neighbours_in(std::span<const text_pair> merges) const;
 
   const vocabulary* vocabulary_;
@@ -79,7 +78,7 @@ class bpe {
   std::vector<uint32_t> character_ids_;  // by code point, of those that are tokens
   std::array<uint32_t, 256> byte_ids_;   // of <0x00> to <0xFF>
   word_table words_;                     // texts whose merges end in one token
-  std::vector<bool> others_;             // by `other`: whether a token may be none of `words_`
+  std::vector<bool> others_;             // by hash: whether a token may be none of `words_`
 };
 
 /// The ids of <0x00> to <0xFF>, UINT32_MAX where a vocabulary has none.

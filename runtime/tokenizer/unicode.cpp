@@ -170,22 +170,29 @@ void normalize(std::string_view text, form f, std::pmr::string& out) {
   const auto& still = still_characters::of(f);
   segment part{std::pmr::vector<placed>(out.get_allocator().resource())};
   out.reserve(out.size() + text.size());
-  for (size_t begin = 0; begin < text.size();) {
-    size_t i = begin, last = begin;
-    utf8::sequence s;
-    auto look = [&] { return i < text.size() && still.has((s = utf8::at(text, i)).code); };
-    for (; look(); i += s.length) last = i;
-    if (i == text.size()) last = i;
+  for (size_t i = 0; i < text.size();) {
+    size_t begin = i, last = i;
+    while (i < text.size()) {
+      auto s = utf8::at(text, i);
+      if (!still.has(s.code)) break;
+      last = i;
+      i += s.length;
+    }
+    if (i == text.size()) {
+      out.append(text.substr(begin));
+      break;
+    }
     out.append(text.substr(begin, last - begin));
     part.codes.clear();
-    for (i = last; i < text.size() && (i == last || !look()); i += s.length) {
-      s = utf8::at(text, i);
+    i = last;
+    do {
+      auto s = utf8::at(text, i);
       part.put_decomposed(s.code, compat_in(f));
-    }
+      i += s.length;
+    } while (i < text.size() && !still.has(utf8::at(text, i).code));
     part.order();
     if (composes_in(f)) part.compose();
     for (placed p : part.codes) utf8::append(out, code_in(p));
-    begin = i;
   }
 }
 

@@ -127,7 +127,7 @@ TEST_F(MemoryScan, FindsDeletedFilesThatAreOpen) {
   })) << text_of(found);
 }
 
-TEST_F(MemoryScan, FindsRunsOfIds) {
+TEST(NeedleFinder, FindsRunsOfIds) {
   std::vector<uint64_t> ids{3001, 17, 2040, 999, 4, 31, 700, 12, 2222, 5};
   const needle_finder finder(forms_of_ids(ids));
   EXPECT_EQ(finder.count(), 9u);
