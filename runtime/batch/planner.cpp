@@ -133,9 +133,7 @@ void add_decodes(planner_state& state, step_plan& plan) {
 
 void add_prefills(planner_state& state, step_plan& plan) {
   const planner_config& c = state.config;
-  const size_t decoding = state.ready.size() + state.decodes_in_flight;
-  const uint32_t end = std::min(
-      c.step_tokens, plan.tokens + prompt_tokens_beside(c, state.prefilling.size(), decoding));
+  const uint32_t end = std::min(c.step_tokens, plan.tokens + prompt_tokens_beside(state));
   for (uint32_t index : state.prefilling) {
     if (plan.tokens == end) return;
     const sequence& s = state.sequences[index];
@@ -291,12 +289,6 @@ result<planner_state> make_planner(const planner_config& c) {
   state.sequences.resize(c.running_max);
   for (uint32_t index = c.running_max; index-- > 0;) state.free_sequences.push_back(index);
   return state;
-}
-
-uint32_t prompt_tokens_beside(const planner_config& c, size_t prompts, size_t decodes) {
-  if (decodes == 0) return c.step_tokens;
-  auto share = uint32_t(uint64_t{c.step_tokens} * prompts / (prompts + decodes));
-  return std::max(share, prompt_tokens_least);
 }
 
 uint64_t pages_reserved_for(const request_ask& ask, uint32_t page_tokens) {

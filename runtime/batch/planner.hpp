@@ -28,9 +28,12 @@ struct planner_config {
   uint32_t guess_rows = 0;  // decodes and guesses in a step that has guesses: lab only
 };
 
-/// Of prompts in a step beside decodes at least, where so many are left. With half of it first
-/// tokens come later by more than the longest gaps get shorter.
+/// Of prompts in a step beside decodes at least, where so many are left.
 inline constexpr uint32_t prompt_tokens_least = 128;
+/// But no more than a step of this long has time for, and then not fewer than a step of the next:
+/// it reads all weights, however few they are for.
+inline constexpr uint64_t step_ns_beside_decodes = 500'000'000;
+inline constexpr uint32_t prompt_tokens_always = 32;
 
 /// What a request wants, without content.
 struct request_ask {
@@ -96,6 +99,7 @@ struct planner_state {
     std::vector<uint64_t> ends;
   };
   std::deque<flight> flights;  // plans not complete, oldest first
+  uint64_t row_ns = 0;         // how long a step takes for each of its tokens; 0: not known yet
   std::vector<uint64_t> gone;
   uint64_t next_plan = 1;
 };
@@ -122,8 +126,11 @@ result<void> enqueue(planner_state& state, const request_ask& ask);
 
 /// Prompt tokens that a step may hold. All decoding choices wait for them, all prompts that come
 /// after them gain by them: of a step's tokens they get the share that prompts have of both, so
-/// that many streams beside one long prompt go on smoothly.
-uint32_t prompt_tokens_beside(const planner_config& config, size_t prompts, size_t decodes);
+/// that many streams beside one long prompt go on smoothly, as far as there is time for them.
+uint32_t prompt_tokens_beside(const planner_state& state);
+
+/// A plan took so long from when it was handed over.
+void learn_pace(planner_state& state, const step_plan& plan, uint64_t ns);
 
 /// The next decode of a choice may try `count` guesses behind its own token, where a step has room.
 /// Whoever plans without this decodes token by token.

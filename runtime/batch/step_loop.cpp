@@ -191,6 +191,7 @@ void step_loop::settle() {
   if (auto done = ranks_->wait_oldest(); !done) return die(done.why());
   uint64_t at = now();
   if (watch) watch->stepped(slot.plan, slot.submitted_ns, at);
+  learn_pace(planner_, slot.plan, at - slot.submitted_ns);
   for (const auto& r : complete(planner_, slot.plan)) {
     request& of = *requests_.at(r.request);
     for (uint32_t i = 0; i < r.logit_rows; ++i) {

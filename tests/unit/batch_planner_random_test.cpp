@@ -154,8 +154,7 @@ class world {
                            size_t{config().step_tokens}, size_t{config().logit_rows}});
     flying f{.plan = *std::move(made)};
     check_plan(f, due);
-    EXPECT_LE(f.plan.tokens - due - guesses_of(f),
-              prompt_tokens_beside(config(), state_.prefilling.size(), decoding));
+    EXPECT_LE(f.plan.tokens - due - guesses_of(f), prompt_tokens_beside(state_));
     scratch_wiped_by_ = f.plan.wipe_scratch ? f.plan.id : scratch_wiped_by_;
     flights_.push_back(std::move(f));
   }
@@ -286,6 +285,7 @@ class world {
     flights_.pop_front();
     std::set<std::pair<uint64_t, uint32_t>> expected;
     for (size_t i = 0; i < f.who.size(); ++i) step_done(f, i, expected);
+    learn_pace(state_, f.plan, f.plan.tokens * uint64_t{pick({0, 1'000, 5'000'000, 50'000'000})});
     for (const step_result& got : complete(state_, f.plan)) {
       EXPECT_EQ(expected.erase({got.request, got.choice}), 1u) << "an unexpected result";
       take_result(f, got);
