@@ -13,6 +13,7 @@
 #include "bench/spread.hpp"
 #include "bench/step_log.hpp"
 #include "parallel/kv_pool.hpp"
+#include "runtime/batch/planner.hpp"
 #include "runtime/model/checkpoint.hpp"
 #include "runtime/model/load.hpp"
 
@@ -140,7 +141,7 @@ bool decode(bench& b) {
   auto levels = b.s.streams;
   std::ranges::sort(levels, std::greater<>{});
   // Who begins first decodes while the others' prompts are computed.
-  uint32_t steps = b.s.tokens + 3, ahead = levels[0] * (b.s.context / 64 + 2);
+  uint32_t steps = b.s.tokens + 3, ahead = levels[0] * (b.s.context / prompt_tokens_least + 2);
   uint32_t longest = steps * uint32_t(levels.size()) + ahead + 64;
   b.log.clear();
   requests running;
@@ -228,7 +229,7 @@ int compare(bench& b, std::span<const uint32_t> theirs) {
 void size_memory(engine_config& c, const model_shape& shape, const settings& s) {
   uint32_t streams = s.streams.empty() ? 1 : std::ranges::max(s.streams);
   uint32_t per_stream = s.context + (s.tokens + 3) * uint32_t(s.streams.size()) +
-                        streams * (s.context / 64 + 2) + 128;
+                        streams * (s.context / prompt_tokens_least + 2) + 128;
   uint32_t longest = s.prompts.empty() ? 64 : std::ranges::max(s.prompts);
   c.context = std::max({c.context, per_stream, longest + 16});
   c.page_tokens = c.page_size();

@@ -20,7 +20,8 @@ constexpr uint32_t word_of_a = 7, word_of_b = 31;
 
 /// By completion from 1 on, of those that say the first content.
 uint32_t rank_sum_of(planner_state& planner,
-                     const std::map<uint64_t, std::unique_ptr<request>>& all, bool sorted) {
+                     const std::map<uint64_t, std::unique_ptr<request>>& all, bool sorted,
+                     std::mt19937_64& dice) {
   auto says_a = [&](uint64_t id) { return all.at(id)->prompt().front() == word_of_a; };
   std::map<uint64_t, uint32_t> tokens;
   uint32_t done = 0, sum = 0;
@@ -28,6 +29,7 @@ uint32_t rank_sum_of(planner_state& planner,
     if (sorted) std::ranges::stable_partition(planner.queue, says_a);
     auto plan = plan_step(planner);
     check(plan.has_value());
+    learn_pace(planner, *plan, dice() % 1'000'000'000);
     for (const auto& r : complete(planner, *plan))
       if (r.samples == 1 && ++tokens[r.request] == answer_tokens)
         finish(planner, r.request, r.choice);
@@ -61,7 +63,7 @@ result<uint32_t> one_round(std::mt19937_64& dice, bool sorted) {
     if (!queued) return queued.why();
     all.emplace(i + 1, *std::move(made));
   }
-  return rank_sum_of(*planner, all, sorted);
+  return rank_sum_of(*planner, all, sorted, dice);
 }
 
 /// How likely each sum of ranks is where `of_each` of `together` are named by lot.

@@ -133,7 +133,8 @@ void add_decodes(planner_state& state, step_plan& plan) {
 
 void add_prefills(planner_state& state, step_plan& plan) {
   const planner_config& c = state.config;
-  const uint32_t end = std::min(c.step_tokens, plan.tokens + prompt_tokens_beside(state));
+  const uint32_t end =
+      std::min(c.step_tokens, plan.tokens + prompt_tokens_beside(state, plan.tokens));
   for (uint32_t index : state.prefilling) {
     if (plan.tokens == end) return;
     const sequence& s = state.sequences[index];
@@ -185,7 +186,7 @@ void release(planner_state& state, sequence& s) {
   s.pages.clear();
   s.fork.reset();
   state.scratch_dirty = state.scratch_dirty || s.ran;
-  --state.running;
+  if (--state.running == 0) state.token_ns = 0;  // it told of others' lengths
   planned_request& request = state.requests.at(s.request);
   if (--request.living == 0) end_request(state, request);
 }

@@ -28,12 +28,12 @@ struct planner_config {
   uint32_t guess_rows = 0;  // decodes and guesses in a step that has guesses: lab only
 };
 
-/// Of prompts in a step beside decodes at least, where so many are left.
-inline constexpr uint32_t prompt_tokens_least = 128;
-/// But no more than a step of this long has time for, and then not fewer than a step of the next:
-/// it reads all weights, however few they are for.
+/// Prompt tokens beside decodes: the share that prompts have of all who wait, or so many;
+inline constexpr uint32_t prompt_tokens_fair = 128;
+/// but no more than a step of this long has time for;
 inline constexpr uint64_t step_ns_beside_decodes = 500'000'000;
-inline constexpr uint32_t prompt_tokens_always = 32;
+/// but so many in any case: a step reads all weights, however few tokens they are for.
+inline constexpr uint32_t prompt_tokens_least = 32;
 
 /// What a request wants, without content.
 struct request_ask {
@@ -99,7 +99,7 @@ struct planner_state {
     std::vector<uint64_t> ends;
   };
   std::deque<flight> flights;  // plans not complete, oldest first
-  uint64_t row_ns = 0;         // how long a step takes for each of its tokens; 0: not known yet
+  uint64_t token_ns = 0;       // a step's time for each of its tokens; 0: not known yet
   std::vector<uint64_t> gone;
   uint64_t next_plan = 1;
 };
@@ -124,12 +124,13 @@ result<void> check_ask(const planner_config& config, const request_ask& ask);
 /// Puts a request at the end of the queue; refuses what could never run, a known id, a full queue.
 result<void> enqueue(planner_state& state, const request_ask& ask);
 
-/// Prompt tokens that a step may hold. All decoding choices wait for them, all prompts that come
-/// after them gain by them: of a step's tokens they get the share that prompts have of both, so
-/// that many streams beside one long prompt go on smoothly, as far as there is time for them.
-uint32_t prompt_tokens_beside(const planner_state& state);
+/// Prompt tokens that a step may hold beside `taken` tokens of decodes. All decoding choices wait
+/// for them, all prompts that come after them gain by them.
+uint32_t prompt_tokens_beside(const planner_state& state, uint32_t taken);
 
-/// A plan took so long from when it was handed over.
+/// A plan took so long from when it was handed over. The last counts a quarter, and at most as
+/// twice what was expected: a machine that stood still for a minute isn't that slow. Forgotten when
+/// nobody runs.
 void learn_pace(planner_state& state, const step_plan& plan, uint64_t ns);
 
 /// The next decode of a choice may try `count` guesses behind its own token, where a step has room.

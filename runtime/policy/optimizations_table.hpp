@@ -19,7 +19,7 @@ inline constexpr optimization optimizations[] = {
      .safeguard = "first come, first served; arithmetic that does not depend on company; answers on a tick"},
     {.name = "chunked-prefill",
      .also = "splitfuse token-budget",
-     .what = "long prompts are taken in parts beside the running answers, under a budget of tokens",
+     .what = "long prompts are taken in parts beside the running answers, under a budget of tokens and of time",
      .systems = "Sarathi, DeepSpeed-FastGen, TetriInfer, vLLM, SGLang",
      .strict = allowed, .session = allowed, .lab = allowed},
     {.name = "whole-admission",

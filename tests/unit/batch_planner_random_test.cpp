@@ -154,7 +154,9 @@ class world {
                            size_t{config().step_tokens}, size_t{config().logit_rows}});
     flying f{.plan = *std::move(made)};
     check_plan(f, due);
-    EXPECT_LE(f.plan.tokens - due - guesses_of(f), prompt_tokens_beside(state_));
+    EXPECT_EQ(decoding, state_.ready.size() + state_.decodes_in_flight);
+    uint32_t taken = uint32_t(due) + guesses_of(f);
+    EXPECT_LE(f.plan.tokens - taken, prompt_tokens_beside(state_, taken));
     scratch_wiped_by_ = f.plan.wipe_scratch ? f.plan.id : scratch_wiped_by_;
     flights_.push_back(std::move(f));
   }

@@ -129,6 +129,7 @@ uint32_t prompt_tokens_of_a_step(uint32_t decodes, uint32_t prompts) {
   for (uint32_t i = 0; i < decodes; ++i)
     ask(state, {.request = i + 1, .prompt_tokens = 2, .max_tokens = 50});
   step(state);
+  state.token_ns = 1;  // fast
   for (uint32_t i = 0; i < prompts; ++i)
     ask(state, {.request = 100 + i, .prompt_tokens = 1000, .max_tokens = 5});
   step_plan plan;
@@ -140,7 +141,7 @@ TEST(Planner, GivesPromptsTheirShareOfAStepBesideDecodes) {
   EXPECT_EQ(prompt_tokens_of_a_step(0, 1), 512u);
   EXPECT_EQ(prompt_tokens_of_a_step(1, 1), 256u);
   EXPECT_EQ(prompt_tokens_of_a_step(2, 1), 170u);
-  EXPECT_EQ(prompt_tokens_of_a_step(15, 1), prompt_tokens_least) << "not a sixteenth of the step";
+  EXPECT_EQ(prompt_tokens_of_a_step(15, 1), prompt_tokens_fair) << "not a sixteenth of the step";
   EXPECT_EQ(prompt_tokens_of_a_step(2, 6), 384u);
   EXPECT_EQ(prompt_tokens_of_a_step(1, 15), 480u);
   EXPECT_EQ(prompt_tokens_of_a_step(1, 63), 504u);
