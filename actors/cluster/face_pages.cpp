@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "runtime/api/api_error.hpp"
+#include "runtime/http/path_segment.hpp"
 #include "runtime/json/json_text.hpp"
 
 namespace lethe {
@@ -36,21 +35,8 @@ face_answer models(const cluster_numbers& n) {
   return {.body = std::string(out.str())};
 }
 
-/// A path's segment as it is meant (RFC 3986, section 2.1); where it is none, the %s stay.
-std::string decoded(std::string_view from) {
-  std::string all;
-  for (size_t i = 0; i < from.size(); ++i) {
-    uint8_t byte = 0;
-    bool coded = from[i] == '%' && i + 2 < from.size() &&
-                 std::from_chars(&from[i] + 1, &from[i] + 3, byte, 16).ptr == &from[i] + 3;
-    all += coded ? char(byte) : from[i];
-    i += coded ? 2 : 0;
-  }
-  return all;
-}
-
 face_answer model(const cluster_numbers& n, std::string_view name) {
-  if (n.model.empty() || decoded(name) != n.model)
+  if (n.model.empty() || decoded_segment(name) != n.model)
     return {.status = 404,
             .body = to_json({.status = 404,
                              .code = "model_not_found",

@@ -8,13 +8,14 @@
 
 #include "runtime/client/proxy_answer.hpp"
 #include "runtime/config/listener_text.hpp"
+#include "runtime/http/path_segment.hpp"
 #include "runtime/json/json_text.hpp"
 
 namespace lethe {
 
 namespace {
 
-constexpr std::string_view models_path = "/v1/models";
+constexpr std::string_view models_path = "/v1/models", one_model = "/v1/models/";
 
 /// A page that a browser shows must not reach this, under whatever name it calls this machine.
 bool is_local(const http_head& head) {
@@ -31,13 +32,18 @@ api_refusal refusal_of(const http_head& head) {
   };
   if (!is_local(head)) return as(403, "not_local", "only programs of this machine may ask");
   const bool call = std::ranges::find(call_paths, head.path) != std::end(call_paths);
-  if (!call && head.path != models_path)
+  if (!call && head.path != models_path && !head.path.starts_with(one_model))
     return as(404, "not_found",
               "there is no such path; this serves /v1/chat/completions, "
-              "/v1/completions and /v1/models");
+              "/v1/completions, /v1/models and /v1/models/MODEL");
   if (call && head.method != "POST") return as(405, "method_not_allowed", "use POST");
   if (!call && head.method != "GET") return as(405, "method_not_allowed", "use GET");
   return {};
+}
+
+void write_model(json_text& out, std::string_view name) {
+  out.open('{').key("id").text(name).key("object").text("model");
+  out.key("created").number(uint64_t{0}).key("owned_by").text("lethe").close('}');
 }
 
 /// The roster's classes of models.
@@ -46,17 +52,7 @@ std::string models_json(const cluster_state& state) {
   for (const auto& leaf : state.nodes.leaves) names.insert(leaf.model_class);
   json_text out(std::pmr::get_default_resource());
   out.open('{').key("object").text("list").key("data").open('[');
-  for (auto name : names)
-    out.open('{')
-        .key("id")
-        .text(name)
-        .key("object")
-        .text("model")
-        .key("created")
-        .number(uint64_t{0})
-        .key("owned_by")
-        .text("lethe")
-        .close('}');
+  for (auto name : names) write_model(out, name);
   out.close(']').close('}');
   return std::string(out.str());
 }
@@ -142,7 +138,7 @@ class local_proxy::desk final : public http_handler {
   }
 
   void serve(http_request& request, proxy_answer& answer) try {
-    if (request.head.path == models_path) return show_models(request.id, answer);
+    if (request.head.path.starts_with(models_path)) return show_models(request, answer);
     auto* memory = request.memory.resource();
     auto body = without_labels(request.body, memory);
     if (!body)
@@ -165,10 +161,22 @@ class local_proxy::desk final : public http_handler {
     return {"call", false, detail + how.why.text};
   }
 
-  void show_models(uint64_t id, proxy_answer& answer) {
+  void show_models(const http_request& request, proxy_answer& answer) {
     auto state = client_.state(answer.token());
     if (!state) return answer.end(state.end);
-    server_->answer(id, {}, models_json(**state));
+    if (request.head.path == models_path)
+      return server_->answer(request.id, {}, models_json(**state));
+    const auto name = decoded_segment(request.head.path.substr(one_model.size()));
+    const auto& leaves = (*state)->nodes.leaves;
+    if (std::ranges::find(leaves, name, &roster_leaf::model_class) == leaves.end())
+      return answer_error(*server_, request.id,
+                          {.status = 404,
+                           .code = "model_not_found",
+                           .param = "model",
+                           .message = "the roster has no such model; see /v1/models"});
+    json_text out(std::pmr::get_default_resource());
+    write_model(out, name);
+    server_->answer(request.id, {}, std::string(out.str()));
   }
 
   private_client& client_;

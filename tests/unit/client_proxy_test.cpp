@@ -191,6 +191,23 @@ TEST_F(ClientProxy, ListsTheModelsOfTheRoster) {
             R"("owned_by":"lethe"}]})");
 }
 
+TEST_F(ClientProxy, ShowsOneModelOfTheRoster) {
+  auto shown = [&](const char* path) {
+    auto call = call_of("", path);
+    call.method = "GET";
+    return ask(std::move(call));
+  };
+  for (const char* path : {"/v1/models/ember-nano/cpu", "/v1/models/ember-nano%2Fcpu"})
+    EXPECT_EQ(shown(path).body,
+              R"({"id":"ember-nano/cpu","object":"model","created":0,"owned_by":"lethe"})");
+  for (const char* path : {"/v1/models/", "/v1/models/ember", "/v1/models/ember-nano%2fcpu%"}) {
+    EXPECT_EQ(shown(path).head.status, 404) << path;
+    EXPECT_NE(shown(path).body.find("model_not_found"), std::string::npos) << path;
+  }
+  EXPECT_EQ(shown("/v1/modelsx").head.status, 404);
+  EXPECT_EQ(ask(call_of("{}", "/v1/models/ember-nano/cpu")).head.status, 405);
+}
+
 TEST_F(ClientProxy, ServesThisMachinesProgramsOnly) {
   EXPECT_FALSE(local_proxy::start(*client, "0.0.0.0:0"));
   EXPECT_FALSE(local_proxy::start(*client, "not an address"));
