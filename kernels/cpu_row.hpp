@@ -144,7 +144,7 @@ struct cpu_row {
   draw_row draw;
 };
 
-/// "reference", "avx2", "avx512", "avx512vnni", "zen4": those this build has, best last.
+/// "reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4": those this build has, best last.
 std::span<const cpu_row* const> cpu_rows();
 /// Whether this machine can run the row.
 bool runs_here(const cpu_row& row);

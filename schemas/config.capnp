@@ -33,7 +33,7 @@ struct Config {
 
 enum Profile {
   strict @0 $help("all five promises; the only one that may attest");
-  session @1 $help("reuse under a key that only the client holds");
+  session @1 $help("as strict, and open to reuse under a key that only the client holds, which is not built yet; two nodes may be drawn");
   lab @2 $help("everything allowed, nothing promised: to measure and to debug");
 }
 

@@ -21,7 +21,8 @@ result<std::string> cluster_named(const std::string& word) {
   auto names = running_clusters();
   if (names.size() == 1) return names.front();
   if (names.empty()) return fail("no cluster runs on this host; lethe up FILE starts one");
-  return fail("several clusters run on this host: {}; say which", fmt::join(names, ", "));
+  return fail("several clusters run on this host: {}; say which: --cluster NAME",
+              fmt::join(names, ", "));
 }
 
 int ask_and(const std::string& word, const std::function<void(schema::ControlAsk::Builder)>& fill,

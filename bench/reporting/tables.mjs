@@ -124,7 +124,7 @@ function ranks({ranks: all, barriers}) {
     `thread${l.threads === 1 ? "" : "s"}`);
   return section("Ranks",
     "Ranks that share each layer, in one process, against one rank with as many threads (a tenth " +
-    "above), by turns: no slower, but for what is within a hundredth and within those nine tenths. " +
+    "above), by turns. Reached: no slower; or by a hundredth at most, and not slower than those. " +
     `A barrier takes ${cost.join(", ")}.`,
     ["what", "ranks", "threads", "ratio", "aim", "reached"], rows);
 }
