@@ -27,7 +27,6 @@ void learn_pace(planner_state& state, const step_plan& plan, uint64_t ns) {
   uint64_t measured = std::max<uint64_t>(ns / plan.tokens, 1);
   uint64_t& known = state.token_ns;
   known = known == 0 ? measured : (3 * known + std::min(measured, 2 * known)) / 4;
-  known = std::max<uint64_t>(known, 1);
 }
 
 }  // namespace lethe
