@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "runtime/api/api_error.hpp"
+#include "runtime/api/served_models.hpp"
 #include "runtime/http/path_segment.hpp"
-#include "runtime/json/json_text.hpp"
 
 namespace lethe {
 
@@ -19,20 +19,11 @@ cluster_numbers see(const wire<schema::ControlAnswer>& m) {
   return read ? n : cluster_numbers{};
 }
 
-constexpr std::string_view models_path = "/v1/models", one_model = "/v1/models/";
-
-void write_model(json_text& out, const cluster_numbers& n) {
-  out.open('{').key("id").text(n.model).key("object").text("model");
-  out.key("created").number(uint64_t{0}).key("owned_by").text("lethe");
-  out.key("max_model_len").number(uint64_t{n.context}).close('}');
-}
+served_model model_of(const cluster_numbers& n) { return {.name = n.model, .context = n.context}; }
 
 face_answer models(const cluster_numbers& n) {
-  json_text out(std::pmr::get_default_resource());
-  out.open('{').key("object").text("list").key("data").open('[');
-  if (!n.model.empty()) write_model(out, n);
-  out.close(']').close('}');
-  return {.body = std::string(out.str())};
+  const auto one = model_of(n);
+  return {.body = to_json(std::span(&one, n.model.empty() ? 0 : 1))};
 }
 
 face_answer model(const cluster_numbers& n, std::string_view name) {
@@ -42,9 +33,7 @@ face_answer model(const cluster_numbers& n, std::string_view name) {
                              .code = "model_not_found",
                              .param = "model",
                              .message = "this cluster serves no such model; see /v1/models"})};
-  json_text out(std::pmr::get_default_resource());
-  write_model(out, n);
-  return {.body = std::string(out.str())};
+  return {.body = to_json(model_of(n))};
 }
 
 face_answer readyz(const cluster_numbers& n) {
@@ -63,7 +52,7 @@ face_answer readyz(const cluster_numbers& n) {
 
 bool is_face_page(std::string_view path, bool api) {
   return path == "/livez" || path == "/readyz" || path == "/health" || path == "/metrics" ||
-         (api && (path == models_path || path.starts_with(one_model)));
+         (api && (path == models_path || path.starts_with(one_model_path)));
 }
 
 face_answer face_page(std::string_view path, const wire<schema::ControlAnswer>& status,
@@ -72,7 +61,7 @@ face_answer face_page(std::string_view path, const wire<schema::ControlAnswer>& 
   cluster_numbers n = see(status);
   if (path == "/metrics")
     return {.content_type = "text/plain; version=0.0.4", .body = metrics_text(gate.shown(n))};
-  if (path.starts_with(one_model)) return model(n, path.substr(one_model.size()));
+  if (path.starts_with(one_model_path)) return model(n, path.substr(one_model_path.size()));
   return path == models_path ? models(n) : readyz(n);
 }
 

@@ -6,16 +6,14 @@
 #include <set>
 #include <unordered_map>
 
+#include "runtime/api/served_models.hpp"
 #include "runtime/client/proxy_answer.hpp"
 #include "runtime/config/listener_text.hpp"
 #include "runtime/http/path_segment.hpp"
-#include "runtime/json/json_text.hpp"
 
 namespace lethe {
 
 namespace {
-
-constexpr std::string_view models_path = "/v1/models", one_model = "/v1/models/";
 
 /// A page that a browser shows must not reach this, under whatever name it calls this machine.
 bool is_local(const http_head& head) {
@@ -32,7 +30,7 @@ api_refusal refusal_of(const http_head& head) {
   };
   if (!is_local(head)) return as(403, "not_local", "only programs of this machine may ask");
   const bool call = std::ranges::find(call_paths, head.path) != std::end(call_paths);
-  if (!call && head.path != models_path && !head.path.starts_with(one_model))
+  if (!call && head.path != models_path && !head.path.starts_with(one_model_path))
     return as(404, "not_found",
               "there is no such path; this serves /v1/chat/completions, "
               "/v1/completions, /v1/models and /v1/models/MODEL");
@@ -41,20 +39,13 @@ api_refusal refusal_of(const http_head& head) {
   return {};
 }
 
-void write_model(json_text& out, std::string_view name) {
-  out.open('{').key("id").text(name).key("object").text("model");
-  out.key("created").number(uint64_t{0}).key("owned_by").text("lethe").close('}');
-}
-
 /// The roster's classes of models.
 std::string models_json(const cluster_state& state) {
   std::set<std::string_view> names;
   for (const auto& leaf : state.nodes.leaves) names.insert(leaf.model_class);
-  json_text out(std::pmr::get_default_resource());
-  out.open('{').key("object").text("list").key("data").open('[');
-  for (auto name : names) write_model(out, name);
-  out.close(']').close('}');
-  return std::string(out.str());
+  std::vector<served_model> all;
+  for (auto name : names) all.push_back({name});
+  return to_json(all);
 }
 
 void answer_error(http_server& to, uint64_t id, const api_error& why) {
@@ -166,7 +157,7 @@ class local_proxy::desk final : public http_handler {
     if (!state) return answer.end(state.end);
     if (request.head.path == models_path)
       return server_->answer(request.id, {}, models_json(**state));
-    const auto name = decoded_segment(request.head.path.substr(one_model.size()));
+    const auto name = decoded_segment(request.head.path.substr(one_model_path.size()));
     const auto& leaves = (*state)->nodes.leaves;
     if (std::ranges::find(leaves, name, &roster_leaf::model_class) == leaves.end())
       return answer_error(*server_, request.id,
@@ -174,9 +165,7 @@ class local_proxy::desk final : public http_handler {
                            .code = "model_not_found",
                            .param = "model",
                            .message = "the roster has no such model; see /v1/models"});
-    json_text out(std::pmr::get_default_resource());
-    write_model(out, name);
-    server_->answer(request.id, {}, std::string(out.str()));
+    server_->answer(request.id, {}, to_json(served_model{name}));
   }
 
   private_client& client_;
