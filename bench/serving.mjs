@@ -10,7 +10,9 @@ const help = `usage: bench/serving [OPTIONS]
 Measures tokens a second, time to the first token and gaps between tokens, by streamed chats.
   --model FILE     GGUF (default: 1b, Q8_0, of random weights, made when first asked for)
   --clients LIST   at once (default 1,8,16)
-  --seconds S      in which new requests are asked, for each turn of each side (default 60)
+  --seconds S      in which new requests are asked once all clients have begun to hear an answer,
+                   for each turn of each side (default 60); one client alone asks all of the
+                   requests, since what a second holds depends on which they are
   --requests N     of a turn at most (default: six for each client)
   --turns N        of each side (default 2)
   --only WHO       lethe or peer
@@ -104,7 +106,8 @@ async function turn(who, model, clients, requests, check) {
     if (who === "lethe" && same !== of) giveUp("our answer depends on company: that is a defect");
   }
   const cpu = process.cpuUsage(), begin = performance.now();
-  const run = await runClients(server.url, clients, requests, counted("seconds", flags.seconds, 1));
+  const seconds = clients === 1 ? Infinity : counted("seconds", flags.seconds, 1);
+  const run = await runClients(server.url, clients, requests, seconds);
   const used = process.cpuUsage(cpu);
   run.client_share = (used.user + used.system) / 1000 / (performance.now() - begin);
   await server.end();
@@ -114,7 +117,7 @@ async function turn(who, model, clients, requests, check) {
 function report(who, clients, runs) {
   const m = measure(runs, clients);
   if (Number.isNaN(m.tokens_per_second))
-    console.error(`serving: ${sides[who].name}: never were all clients busy; raise --seconds`);
+    console.error(`serving: ${sides[who].name}: never were all clients busy; raise --requests`);
   const line = {what: "serving", who: sides[who].name, clients,
                 tokens_per_second: round(m.tokens_per_second, 2),
                 ttft_p50_ms: round(quantile(m.first, 0.5)),

@@ -72,7 +72,7 @@ template <class Keys>
 void score(const attention_work& w, const tile_span& t, const Keys& keys) {
   product all{w.in(w.at.queries), w.at.padded_dim, w.in(w.at.scores), attention_tile};
   for_panels(vectors_within(t), [&](uint32_t column, auto width) {
-    for_blocks(w.queries, [&](uint32_t q, uint32_t count) {
+    for_blocks<Keys::together>(w.queries, [&](uint32_t q, uint32_t count) {
       multiply_rows<width.count>(row_of(column_of(all, column), q), keys, count,
                                  {0, w.part.kv.head_dim}, true);
     });
@@ -186,7 +186,7 @@ inline void weigh_all(const attention_work& w, const tile_span& t, F f) {
 template <uint32_t vectors, class Values>
 inline void sum_block(const attention_work& w, const tile_span& t, const product& all,
                       const Values& values, uint32_t q, uint32_t count) {
-  span_of_k seen[block_rows], common{0, attention_tile};
+  span_of_k seen[Values::together], common{0, attention_tile};
   for (uint32_t i = 0; i < count; i++) {
     seen[i] = seen_by(w.part, (q + i) / w.part.heads, t);
     common = {greatest_of(common.begin, seen[i].begin), least_of(common.end, seen[i].end)};
@@ -208,7 +208,7 @@ void sum_values(const attention_work& w, const tile_span& t, const Values& value
   product all{w.in(w.at.scores), attention_tile, w.in(w.at.sums), w.at.padded_dim};
   bool whole = all_see(w.part, t);
   for_panels({0, uint32_t(w.at.padded_dim / 16)}, [&](uint32_t column, auto width) {
-    for_blocks(w.queries, [&](uint32_t q, uint32_t count) {
+    for_blocks<Values::together>(w.queries, [&](uint32_t q, uint32_t count) {
       product panel = column_of(all, column);
       if (!whole) return sum_block<width.count>(w, t, panel, values, q, count);
       multiply_rows<width.count>(row_of(panel, q), values, count,

@@ -107,7 +107,7 @@ template <uint32_t rows, uint32_t vectors>
 inline void score_int8(const int8_product& all, uint32_t queries, const int8_keys& keys,
                        span_of_k vectors, uint32_t head_dim, coming_evenly& next) {
   for_panels(vectors, [&](uint32_t column, auto width) {
-    for_blocks(queries, [&](uint32_t q, uint32_t count) {
+    for_blocks<block_rows>(queries, [&](uint32_t q, uint32_t count) {
       int8_product p = all.of_row(q);
       by_count(count, [&]<uint32_t rows>(number<rows>) {
         score_block<rows, width.count>(p, keys, column, (head_dim + 3) / 4, next);

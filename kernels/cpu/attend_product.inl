@@ -6,8 +6,8 @@ namespace lethe {
 namespace {
 
 /// c[row][column] += sum over k of a[row][k] * b[k][column], one k after the other. What b is, the
-/// functions below are told beside: b.panel<n>(column) has row(k, to), which gives n vectors of
-/// row k from that column on.
+/// functions below are told beside: b.panel<n>(column) has each(k, f), which gives f n vectors of
+/// each row k from that column on; b's `together` are the rows of a that go with them at most.
 struct product {
   const float* a;
   size_t a_stride;
@@ -22,9 +22,11 @@ struct span_of_k {
 };
 
 /// Sums kept in registers at once: rows x vectors of them. Where one register holds all 16 lanes
-/// there are 32 registers, else 16 that hold half.
+/// there are 32 registers, else 16 that hold half. Four rows are eight of those, just what keeps
+/// two multipliers busy whose results come four cycles later: the least delay shows. Floats leave
+/// registers for six.
 constexpr bool whole_registers = alignof(lanes) == sizeof(lanes);
-constexpr uint32_t block_rows = 4;
+constexpr uint32_t block_rows = 4, wide_rows = whole_registers ? block_rows : 6;
 constexpr uint32_t block_vectors = whole_registers ? 4 : 1;
 
 template <uint32_t n>
@@ -34,6 +36,7 @@ struct number {
 
 /// Rows of floats.
 struct float_rows {
+  static constexpr uint32_t together = wide_rows;
   const float* at;
   size_t stride;
 
@@ -92,9 +95,18 @@ inline product row_of(product p, uint32_t row) {
   return p;
 }
 
-/// The product of `rows` rows (at most block_rows), 16 * vectors columns.
+/// Not inlined: it would take room from what is.
+template <uint32_t vectors, class B>
+[[gnu::noinline]] void multiply_wide(const product& p, const B& b, span_of_k k, bool from_zero) {
+  multiply_block<B::together, vectors>(p, b, k, from_zero);
+}
+
+/// The product of `rows` rows (B's `together`, or block_rows at most), 16 * vectors columns.
 template <uint32_t vectors, class B>
 inline void multiply_rows(product p, const B& b, uint32_t rows, span_of_k k, bool from_zero) {
+  if constexpr (B::together > block_rows) {
+    if (rows == B::together) return multiply_wide<vectors>(p, b, k, from_zero);
+  }
   by_count(rows, [&]<uint32_t n>(number<n>) {
     multiply_block<n, vectors>(p, b, k, from_zero);
     p.a += n * p.a_stride, p.c += n * p.c_stride;
@@ -106,10 +118,15 @@ inline product column_of(product p, uint32_t column) {
   return p;
 }
 
-/// f(first row, rows) for blocks of rows.
-template <class F>
+/// f(first row, rows) for blocks of `widest` rows, then of block_rows; the last eight are twice
+/// four.
+template <uint32_t widest, class F>
 inline void for_blocks(uint32_t rows, F f) {
-  for (uint32_t r = 0; r < rows; r += block_rows) f(r, least_of(block_rows, rows - r));
+  uint32_t r = 0;
+  if constexpr (widest > block_rows) {
+    for (; rows - r >= widest && rows - r != 2 * block_rows; r += widest) f(r, widest);
+  }
+  for (; r < rows; r += block_rows) f(r, least_of(block_rows, rows - r));
 }
 
 /// f(first column, number<n>) for blocks of the columns of vectors [begin, end).

@@ -88,6 +88,7 @@ struct coming_beside {
 template <class T>
 struct coming {
   using panel = coming_beside<T>;
+  static constexpr uint32_t together = block_rows;
   static constexpr uint32_t shares = attention_tile / 16;
   const std::byte* at[shares];
   uint32_t lines;  // of a share
@@ -152,6 +153,7 @@ class coming_evenly {
 /// A product beside which nothing is asked for.
 struct nothing_coming {
   using panel = nothing_coming;
+  static constexpr uint32_t together = wide_rows;
   nothing_coming of_panel(uint32_t, uint32_t) const { return {}; }
   template <class F>
   [[gnu::always_inline]] void beside(span_of_k k, F step) const {
@@ -162,6 +164,7 @@ struct nothing_coming {
 /// A tile's keys as they lie in pages: row d is element d of all 64.
 template <class T, class Coming>
 struct page_keys {
+  static constexpr uint32_t together = Coming::together;
   const tile_places<T>& places;
   const kv_view& kv;
   Coming next;
@@ -198,6 +201,7 @@ struct page_keys {
 /// before.
 template <class T, class Coming>
 struct page_values {
+  static constexpr uint32_t together = Coming::together;
   const tile_places<T>& places;
   size_t step;
   Coming next;
