@@ -106,8 +106,7 @@ async function turn(who, model, clients, requests, check) {
     if (who === "lethe" && same !== of) giveUp("our answer depends on company: that is a defect");
   }
   const cpu = process.cpuUsage(), begin = performance.now();
-  const seconds = clients === 1 ? Infinity : counted("seconds", flags.seconds, 1);
-  const run = await runClients(server.url, clients, requests, seconds);
+  const run = await runClients(server.url, clients, requests, clients === 1 ? Infinity : seconds);
   const used = process.cpuUsage(cpu);
   run.client_share = (used.user + used.system) / 1000 / (performance.now() - begin);
   await server.end();
@@ -131,6 +130,7 @@ function report(who, clients, runs) {
   return line;
 }
 
+const seconds = counted("seconds", flags.seconds, 1);
 const model = modelFile(flags.model);
 for (const text of flags.clients.split(",")) {
   const clients = counted("clients", text, 1);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <set>
 #include <unordered_map>
+#include <vector>
 
 #include "runtime/api/served_models.hpp"
 #include "runtime/client/proxy_answer.hpp"
