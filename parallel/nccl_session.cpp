@@ -29,6 +29,11 @@ nccl_setup setup_of(const nccl_config& c) {
   return s;
 }
 
+/// Of windows NCCL says success and still goes on; only the group's state tells when it is done.
+nccl_status told_by_state(nccl_status said) {
+  return said == nccl_status::success ? nccl_status::in_progress : said;
+}
+
 bool all_equal(std::span<const uint64_t> all, uint64_t to) {
   return std::ranges::all_of(all, [to](uint64_t each) { return each == to; });
 }
@@ -164,7 +169,8 @@ result<bool> nccl_session::register_all(const nccl_memory& m) {
     if (ready_[g] == nullptr) continue;
     registration& r = windows_.emplace_back(g, nullptr);
     auto done = run(nccl_call::window_register, g, [&] {
-      return library_.window_register(ready_[g], m.at, m.bytes, &r.window, nccl_window_symmetric);
+      return told_by_state(
+          library_.window_register(ready_[g], m.at, m.bytes, &r.window, nccl_window_symmetric));
     });
     if (!done) return done.why();
     mine = mine && r.window != nullptr;
@@ -180,8 +186,9 @@ result<void> nccl_session::deregister_from(size_t first) {
   for (; windows_.size() > first; windows_.pop_back()) {
     registration r = windows_.back();
     if (r.window == nullptr) continue;
-    auto done = run(nccl_call::window_deregister, r.on,
-                    [&] { return library_.window_deregister(ready_[r.on], r.window); });
+    auto done = run(nccl_call::window_deregister, r.on, [&] {
+      return told_by_state(library_.window_deregister(ready_[r.on], r.window));
+    });
     if (!done) return done;
   }
   return {};

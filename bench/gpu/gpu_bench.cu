@@ -60,8 +60,7 @@ void bench_peer(const bench& b, const formats::tensor& w, const input& x,
   uint32_t copies = uint32_t(beyond_caches / bytes) + 1;
   room<uint8_t> weights(copies * bytes);
   for (uint32_t c = 0; c < copies; c++) {
-    must(cudaMemcpy(weights.data() + c * bytes, w.file.data(), bytes, cudaMemcpyHostToDevice),
-         "weights");
+    copy_in(weights.data() + c * bytes, w.file.data(), bytes);
   }
   std::vector<uint16_t> rounded;
   for (float f : x.f) {
@@ -92,8 +91,7 @@ void bench_product(const bench& b, const cuda_row& row, dtype type, uint32_t n, 
   uint32_t copies = uint32_t(beyond_caches / bytes) + 1;
   room<std::byte> panels(copies * bytes);
   for (uint32_t c = 0; c < copies; c++) {
-    must(cudaMemcpy(panels.data() + c * bytes, w.panels.panels, bytes, cudaMemcpyHostToDevice),
-         "weights");
+    copy_in(panels.data() + c * bytes, w.panels.panels, bytes);
   }
   for (uint32_t m : {1u, 4u, 16u, 128u, 512u, 4096u}) {
     input x(m, k, k, normal_floats(size_t{m} * k, m));

@@ -55,7 +55,7 @@ result<void> check_steps(accelerator& on, const model& m, dtype type) {
   for (const cuda_row* row : {&cuda, &cuda_tensor}) {
     auto got = logits_on_device(on, *row, **weights);
     if (!got) return got.why();
-    if (!are_right(row->arithmetic, *got, *want, few.vocab))
+    if (!are_right(row->arithmetic, type, *got, *want, few.vocab))
       return fail("{} {}: the kernels of {} give other logits than cores", m.name, name_of(type),
                   row->name);
   }

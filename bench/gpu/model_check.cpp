@@ -93,12 +93,12 @@ result<std::vector<float>> logits_on_device(accelerator& on, const cuda_row& row
   return logits_of(**made, shape.vocab);
 }
 
-bool are_right(arithmetic how, const std::vector<float>& got, const std::vector<float>& want,
-               uint32_t vocab) {
+bool are_right(arithmetic how, dtype weights, const std::vector<float>& got,
+               const std::vector<float>& want, uint32_t vocab) {
   if (got.size() != want.size()) return false;
   if (how == arithmetic::exact)
     return std::memcmp(got.data(), want.data(), got.size() * sizeof(float)) == 0;
-  const float share = testing::tensor_share(kv);
+  const float share = testing::tensor_share(kv, weights);
   for (size_t row = 0; row < want.size(); row += vocab) {
     auto of = [row, vocab](const std::vector<float>& all) {
       return std::span(all).subspan(row, vocab);

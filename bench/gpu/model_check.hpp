@@ -11,8 +11,8 @@ result<std::vector<float>> logits_on_cores(const held_weights& weights, uint32_t
 result<std::vector<float>> logits_on_device(accelerator& on, const cuda_row& row,
                                             const random_weights& weights);
 
-/// The same bits, if the arithmetic is exact; else within 2^-5 of a row's largest logit.
-bool are_right(arithmetic how, const std::vector<float>& got, const std::vector<float>& want,
-               uint32_t vocab);
+/// The same bits, if the arithmetic is exact; else within tensor_share of a row's largest logit.
+bool are_right(arithmetic how, dtype weights, const std::vector<float>& got,
+               const std::vector<float>& want, uint32_t vocab);
 
 }  // namespace lethe::bench

@@ -28,6 +28,12 @@ void require(bool holds, const char* what) {
   std::exit(1);
 }
 
+/// It is there then: cudaMemcpy alone returns before, and the kernels' stream waits for no other.
+inline void copy_in(void* to, const void* from, size_t bytes) {
+  must(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "a copy");
+  must(cudaDeviceSynchronize(), "a copy");
+}
+
 /// Memory on the device.
 template <class T>
 class room {
@@ -36,7 +42,7 @@ class room {
     must(cudaMalloc(&at_, count * sizeof(T)), "memory on the device");
   }
   explicit room(const std::vector<T>& values) : room(values.size()) {
-    must(cudaMemcpy(at_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice), "a copy");
+    copy_in(at_, values.data(), count_ * sizeof(T));
   }
   room(const room&) = delete;
   ~room() { cudaFree(at_); }

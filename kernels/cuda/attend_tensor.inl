@@ -79,10 +79,10 @@ struct tensor_attend {
           t(lane % 4) {}
   };
 
-  LETHE_BODY uint32_t query_words() const {
+  constexpr uint32_t query_words() const {
     return (a.kv.head_dim + depth - 1) / depth * depth / 2;
   }
-  LETHE_BODY uint32_t query_pitch() const { return query_words() + 4; }
+  constexpr uint32_t query_pitch() const { return query_words() + 4; }
 
   /// As bf16, not scaled: what is left of a score to be multiplied comes to it in fp32.
   template <class Block>

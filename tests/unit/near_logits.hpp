@@ -9,9 +9,12 @@
 namespace lethe::testing {
 
 /// By tensor cores differences are at most this share of a row's largest logit: a dozen roundings
-/// to 2^-8 one after the other, some of which are lost in sums. In int8 keys and values are rounded
-/// to 2^-7, and so to another number where they differ a little.
-constexpr float tensor_share(kv_type kv) { return kv == kv_type::int8 ? 0x1p-4f : 0x1p-5f; }
+/// to 2^-8 one after the other, some of which are lost in sums. In int8 keys and values, and what
+/// quantized weights multiply, are rounded to 2^-7, and so to another number where they differ a
+/// little.
+constexpr float tensor_share(kv_type kv, dtype weights) {
+  return kv == kv_type::int8 || !is_float(weights) ? 0x1p-4f : 0x1p-5f;
+}
 
 /// How far a row of logits is from the one wanted.
 struct logit_distance {

@@ -151,9 +151,9 @@ TEST(GpuModelBench, ChecksStepsOnADeviceAgainstCores) {
       emulated::device on;
       auto got = logits_on_device(on, *row, *weights);
       ASSERT_TRUE(got) << got.why().text;
-      EXPECT_TRUE(are_right(row->arithmetic, *got, *want, 80)) << name_of(type) << row->name;
+      EXPECT_TRUE(are_right(row->arithmetic, type, *got, *want, 80)) << name_of(type) << row->name;
       (*got)[3 * 80 + 7] += 0.25f;
-      EXPECT_FALSE(are_right(row->arithmetic, *got, *want, 80));
+      EXPECT_FALSE(are_right(row->arithmetic, type, *got, *want, 80));
     }
   }
 }

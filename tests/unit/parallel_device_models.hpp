@@ -117,11 +117,11 @@ inline std::string difference(const said& got, const said& want) {
 
 /// The first row that is farther than tensor_share from the one wanted; empty: none is.
 inline std::string too_far(const std::vector<logit_rows>& got, const std::vector<logit_rows>& want,
-                           kv_type kv = kv_type::f32) {
+                           kv_type kv = kv_type::f32, dtype weights = dtype::f32) {
   for (size_t p = 0; p < want.size(); ++p)
     for (size_t r = 0; r < want[p].size(); ++r) {
       const logit_distance d(got[p][r], want[p][r]);
-      if (!d.within(tensor_share(kv)))
+      if (!d.within(tensor_share(kv, weights)))
         return "off by " + std::to_string(d.off) + " of " + std::to_string(d.largest) +
                ", prompt " + std::to_string(p) + " row " + std::to_string(r);
     }
@@ -146,7 +146,8 @@ inline std::string tensor_fault(const place& where, const model_weights& w, cons
   auto shard = started(where, w, cpu.ids, how, s.kv, true);
   auto steps = plan_mixed(cpu.ids, how, s.tokens);
   auto heard = run_on_device(*shard, w.shape.vocab, steps, cpu.ids.size());
-  if (auto off = too_far(heard, cpu.logits, s.kv); !off.empty()) return off;
+  dtype type = w.layers[0].mlp.down.type;
+  if (auto off = too_far(heard, cpu.logits, s.kv, type); !off.empty()) return off;
   said together = say_on_device(where, w, s, how, true);
   for (size_t p = 0; p < s.prompts.size(); ++p) {
     said alone = say_on_device(where, w, {{s.prompts[p]}, s.tokens, s.kv}, {}, false);
