@@ -42,7 +42,7 @@ struct decode_scores {
       };
       words::find_greatest(block, query);
       for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
-        fetch_keys<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
+        fetch_keys<K, threads>(block, place, keys, table_at, a.kv.head_dim, d0);
         words::fetch(block, d0, query);
         block.barrier();
         words::add(block, block.thread() % attention_tile, first_query(block), a.kv.head_dim - d0,
@@ -88,7 +88,6 @@ struct decode_values {
   static constexpr uint32_t tiles_each = tiles / warps;
   static constexpr uint32_t maxima = tiles * attention_tile, totals = maxima + tiles;
   static constexpr uint32_t scales = totals + tiles, table_at = scales + tiles;
-  static constexpr uint32_t rows_ahead = 16;
   device_attention a;
 
   launch_shape shape() const {
@@ -127,9 +126,16 @@ struct decode_values {
   template <class Block>
   LETHE_BODY void locate_all(Block& block, const kv_place& place, uint32_t base, uint32_t first,
                              uint32_t last) const {
-    for (uint32_t tile = 0; tile < tiles; tile++, base += attention_tile) {
-      tile_keys keys = keys_within(base, first, last);
-      locate(block, threads, place, base, keys, table_at + tile * table_words);
+    constexpr uint32_t each = tiles * attention_tile / threads;
+    uint64_t offset[each];
+    for (uint32_t i = 0; i < each; i++) {
+      uint32_t position = base + i * threads + block.thread();
+      offset[i] = place.offset(least_of(greatest_of(position, first), last));
+    }
+    for (uint32_t i = 0; i < each; i++) {
+      uint32_t at = table_at + 2 * (i * threads + block.thread());
+      block.put_word(at, uint32_t(offset[i]));
+      block.put_word(at + 1, uint32_t(offset[i] >> 32));
     }
   }
 
@@ -188,19 +194,24 @@ struct decode_values {
     uint32_t d = block.y() * threads + block.thread();
     if (d >= a.kv.head_dim) return;
     tile_sum<K> so_far{sum};
-    for (uint32_t key = keys.begin; key < keys.end; key += rows_ahead) {
-      score_sum<K> values[rows_ahead];
-      for (uint32_t i = 0; i < rows_ahead; i++) {
-        uint32_t near = least_of(key + i, keys.end - 1);
-        const uint8_t* row = located(block, place, near, table_at + tile * table_words);
-        values[i] = number_of<K>(row, d);
-      }
-      for (uint32_t i = 0; i < rows_ahead; i++) {
-        if (key + i >= keys.end) break;
-        so_far.add(block.get_word(tile * attention_tile + key + i), values[i]);
-      }
-    }
+    uint32_t key = keys.begin;
+    for (; key + 16 <= keys.end; key += 16) add_rows<16>(block, place, tile, key, d, so_far);
+    for (; key + 4 <= keys.end; key += 4) add_rows<4>(block, place, tile, key, d, so_far);
+    for (; key < keys.end; key++) add_rows<1>(block, place, tile, key, d, so_far);
     sum = so_far.joined(block.get(scales + tile));
+  }
+  /// Without a branch between reading and adding: nvcc puts a load behind the branch that it can
+  /// wait for, and then each key waits for memory.
+  template <uint32_t count, class Block>
+  LETHE_BODY static void add_rows(Block& block, const kv_place& place, uint32_t tile, uint32_t key,
+                                  uint32_t d, tile_sum<K>& so_far) {
+    score_sum<K> values[count];
+    for (uint32_t i = 0; i < count; i++) {
+      values[i] = number_of<K>(located(block, place, key + i, table_at + tile * table_words), d);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+      so_far.add(block.get_word(tile * attention_tile + key + i), values[i]);
+    }
   }
 };
 

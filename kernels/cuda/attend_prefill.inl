@@ -73,7 +73,7 @@ struct prefill {
     locate(block, threads, place, base, keys, table_at);
     block.barrier();
     for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
-      fetch_keys<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
+      fetch_keys<K, threads>(block, place, keys, table_at, a.kv.head_dim, d0);
       words::fetch(block, d0, [&](uint32_t i) { return query(v, i); });
       block.barrier();
       words::add(block, key, q0, a.kv.head_dim - d0, sums);
@@ -128,7 +128,7 @@ struct prefill {
   LETHE_BODY void sum(Block& block, const queries_of_run& v, uint32_t base, tile_keys keys) const {
     kv_place place(a.kv, a.kv.value_offset, v.kv_head(a), v.run.first_page);
     for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {
-      fetch_slice<K>(block, threads, place, keys, table_at, a.kv.head_dim, d0);
+      fetch_slice<K, threads>(block, place, keys, table_at, a.kv.head_dim, d0);
       block.barrier();
       for_sums(block, d0, least_of(d0 + slice, a.kv.head_dim),
                [&](uint32_t q, uint32_t d, uint32_t at) {

@@ -10,7 +10,8 @@ namespace lethe::device {
 template <kv_type K, bool split>
 struct tensor_attend {
   static constexpr product_type as = product_type::bf16;
-  static constexpr uint32_t threads = 128, queries = 16, warps = threads / warp_lanes;
+  static constexpr uint32_t threads = 128, side_by_side = 3;
+  static constexpr uint32_t queries = 16, warps = threads / warp_lanes;
   static constexpr uint32_t own_queries = queries / warps;          // that a warp weighs
   static constexpr uint32_t own_keys = attention_tile / 8 / warps;  // eights that it scores
   static constexpr uint32_t unit = 32;                              // columns of the output
@@ -111,12 +112,13 @@ struct tensor_attend {
       tile t{key, value, base, keys_within(base, seen.first, seen.last),
              tables_at + seen.table * table_words};
       score(block, t);
+      values first = fetch_values(block, t, block.thread() / warp_lanes);
       block.barrier();
       weigh(block, seen.v, t, state);
       seen.table ^= 1;
       if (base + attention_tile < end) note_rows(block, key, seen, base + attention_tile);
       block.barrier();
-      take(block, t, sums);
+      take(block, t, first, sums);
     }
   }
   struct tile {
@@ -139,22 +141,42 @@ struct tensor_attend {
     const uint8_t* rows[own_keys];
     for (uint32_t i = 0; i < own_keys; i++) {
       uint32_t key = (at.warp * own_keys + i) * 8 + at.g;
-      rows[i] = t.keys.has(key) ? located(block, t.key, key, t.table) : nullptr;
+      rows[i] = located(block, t.key, t.keys.near(key), t.table);
     }
     product_sums<as> sums[own_keys] = {};
-    for (uint32_t d = 0; d < a.kv.head_dim; d += depth) {
-      product_rows<as> of = rows_at(block, queries_at + d / 2, query_pitch(), at);
-      for (uint32_t i = 0; i < own_keys; i++) {
-        four_halves k{0, 0};
-        if (rows[i] != nullptr) k = halves_at<K>(rows[i], d + 4 * at.t, a.kv.head_dim);
-        sums[i] = block.template multiply<as>(of, {k.low, k.high}, sums[i]);
+    uint32_t d = 0;
+    for (; is_even() && d + 4 * depth <= a.kv.head_dim; d += 4 * depth) {
+      four_halves k[4][own_keys];
+      for (uint32_t s = 0; s < 4; s++) {
+        for (uint32_t i = 0; i < own_keys; i++) {
+          k[s][i] = halves_in<K>(rows[i], d + s * depth + 4 * at.t);
+        }
       }
+      for (uint32_t s = 0; s < 4; s++) add_scores(block, at, d + s * depth, k[s], sums);
+    }
+    for (; d < a.kv.head_dim; d += depth) {
+      four_halves k[own_keys];
+      for (uint32_t i = 0; i < own_keys; i++) {
+        k[i] = halves_at<K>(rows[i], d + 4 * at.t, a.kv.head_dim);
+      }
+      add_scores(block, at, d, k, sums);
     }
     for (uint32_t i = 0; i < own_keys; i++) {
       for (uint32_t j = 0; j < 4; j++) {
         uint32_t q = at.g + j / 2 * 8, key = (at.warp * own_keys + i) * 8 + 2 * at.t + j % 2;
         block.put(q * score_pitch + key, sums[i].c[j]);
       }
+    }
+  }
+  /// Whether whole steps of a row can be read without looking for its end.
+  LETHE_BODY bool is_even() const { return a.kv.head_dim % 4 == 0; }
+  template <class Block>
+  LETHE_BODY void add_scores(Block& block, const lane_place& at, uint32_t d,
+                             const four_halves (&k)[own_keys],
+                             product_sums<as> (&sums)[own_keys]) const {
+    product_rows<as> of = rows_at(block, queries_at + d / 2, query_pitch(), at);
+    for (uint32_t i = 0; i < own_keys; i++) {
+      sums[i] = block.template multiply<as>(of, {k[i].low, k[i].high}, sums[i]);
     }
   }
   /// Rows of queries for tensor cores, four numbers of each a lane.
@@ -223,18 +245,42 @@ struct tensor_attend {
     return factor;
   }
 
-  /// The tile's values, all of its keys.
+  /// Of a lane, four columns of a unit, of all keys of a tile.
+  struct values {
+    four_halves of[attention_tile / depth][4];
+  };
+  /// Keys that are not there weigh nothing; in their place is one that is.
   template <class Block>
-  LETHE_BODY void take(Block& block, const tile& t, outputs& sums) const {
+  LETHE_BODY values fetch_values(Block& block, const tile& t, uint32_t unit_of) const {
     lane_place at(block);
+    uint32_t d = unit_of * unit + 4 * at.g;
+    values v{};
+    if (unit_of * unit >= a.kv.head_dim) return v;
+    bool whole = is_even() && (unit_of + 1) * unit <= a.kv.head_dim;
+    for (uint32_t k = 0; k < attention_tile; k += depth) {
+      for (uint32_t j = 0; j < 4; j++) {
+        uint32_t key = t.keys.near(k + 4 * at.t + j);
+        const uint8_t* row = located(block, t.value, key, t.table);
+        v.of[k / depth][j] = whole ? halves_in<K>(row, d) : halves_at<K>(row, d, a.kv.head_dim);
+      }
+    }
+    return v;
+  }
+
+  /// The tile's values, all of its keys; `first`: of the warp's first unit.
+  template <class Block>
+  LETHE_BODY void take(Block& block, const tile& t, const values& first, outputs& sums) const {
+    lane_place at(block);
+    take_unit(block, at, at.warp, first, sums.of[0]);
     LETHE_UNROLL
-    for (uint32_t u = 0; u < own_units; u++) {
-      take_unit(block, t, at, at.warp + u * warps, sums.of[u]);
+    for (uint32_t u = 1; u < own_units; u++) {
+      uint32_t of = at.warp + u * warps;
+      if (of * unit < a.kv.head_dim)
+        take_unit(block, at, of, fetch_values(block, t, of), sums.of[u]);
     }
   }
-  /// A lane reads four columns of four keys at a time.
   template <class Block>
-  LETHE_BODY void take_unit(Block& block, const tile& t, const lane_place& at, uint32_t of,
+  LETHE_BODY void take_unit(Block& block, const lane_place& at, uint32_t of, const values& v,
                             product_sums<as> (&sums)[4]) const {
     if (of * unit >= a.kv.head_dim) return;
     float low = block.get(factors_at + at.g), high = block.get(factors_at + at.g + 8);
@@ -244,17 +290,8 @@ struct tensor_attend {
     }
     for (uint32_t k = 0; k < attention_tile; k += depth) {
       product_rows<as> weights = rows_at(block, weights_at + k / 2, weight_pitch, at);
-      four_halves v[4];
-      for (uint32_t j = 0; j < 4; j++) {
-        uint32_t key = k + 4 * at.t + j;
-        v[j] = {0, 0};
-        if (t.keys.has(key)) {
-          const uint8_t* row = located(block, t.value, key, t.table);
-          v[j] = halves_at<K>(row, of * unit + 4 * at.g, a.kv.head_dim);
-        }
-      }
       for (uint32_t i = 0; i < 4; i++) {
-        sums[i] = block.template multiply<as>(weights, column_of(v, i), sums[i]);
+        sums[i] = block.template multiply<as>(weights, column_of(v.of[k / depth], i), sums[i]);
       }
     }
   }

@@ -25,6 +25,11 @@ LETHE_BODY uint32_t first_seen(uint32_t position, uint32_t window) {
 struct tile_keys {
   uint32_t begin, end;
   LETHE_BODY bool has(uint32_t key) const { return key >= begin && key < end; }
+  /// The key, or of keys that are not there the nearest; not of none. What is read of it needs no
+  /// branch then, behind which nvcc would put the load, so that each one waits for the one before.
+  LETHE_BODY uint32_t near(uint32_t key) const {
+    return least_of(greatest_of(key, begin), end - 1);
+  }
 };
 
 /// Keys from `first` to `last` (the query's own) that lie in the tile at `base`.
@@ -115,22 +120,24 @@ LETHE_BODY uint32_t word_of(float x) { return bits_of(x); }
 LETHE_BODY uint32_t word_of(int32_t x) { return uint32_t(x); }
 
 /// A slice of a tile's keys into shared words [key][slice_words]; other keys are zeros.
-template <kv_type K, class Block>
-LETHE_BODY void fetch_keys(Block& block, uint32_t threads, const kv_place& place, tile_keys keys,
-                           uint32_t table, uint32_t head_dim, uint32_t d0) {
-  constexpr uint32_t each = numbers_a_word<K>, words = slice / each;
-  uint32_t at = block.thread() % words, d = d0 + at * each;
-  for (uint32_t key = block.thread() / words; key < attention_tile; key += threads / words) {
-    uint32_t word = 0;
-    if (keys.has(key) && d < head_dim) {
-      const uint8_t* row = located(block, place, key, table);
-      if constexpr (K == kv_type::int8) {
-        word = load<uint32_t>(row + d);
-      } else {
-        word = bits_of(kv_element<K>(row, d));
-      }
+template <kv_type K, uint32_t threads, class Block>
+LETHE_BODY void fetch_keys(Block& block, const kv_place& place, tile_keys keys, uint32_t table,
+                           uint32_t head_dim, uint32_t d0) {
+  constexpr uint32_t each = numbers_a_word<K>, words = slice / each, step = threads / words;
+  uint32_t at = block.thread() % words, first = block.thread() / words, d = d0 + at * each;
+  uint32_t word[attention_tile / step];
+  for (uint32_t i = 0; i < attention_tile / step; i++) {
+    const uint8_t* row = located(block, place, keys.near(first + i * step), table);
+    uint32_t near = d < head_dim ? d : 0;
+    if constexpr (K == kv_type::int8) {
+      word[i] = load<uint32_t>(row + near);
+    } else {
+      word[i] = bits_of(kv_element<K>(row, near));
     }
-    block.put_word(key * slice_words + at, word);
+  }
+  for (uint32_t i = 0; i < attention_tile / step; i++) {
+    uint32_t key = first + i * step;
+    block.put_word(key * slice_words + at, keys.has(key) && d < head_dim ? word[i] : 0);
   }
 }
 
@@ -224,15 +231,20 @@ struct query_words {
 };
 
 /// A slice of a tile's values into shared words [key][slice_words]; other keys are zeros.
-template <kv_type K, class Block>
-LETHE_BODY void fetch_slice(Block& block, uint32_t threads, const kv_place& place, tile_keys keys,
-                            uint32_t table, uint32_t head_dim, uint32_t d0) {
-  uint32_t d = block.thread() % slice;
-  for (uint32_t key = block.thread() / slice; key < attention_tile; key += threads / slice) {
-    bool real = keys.has(key) && d0 + d < head_dim;
-    score_sum<K> value = 0;
-    if (real) value = number_of<K>(located(block, place, key, table), d0 + d);
-    block.put_word(key * slice_words + d, word_of(value));
+template <kv_type K, uint32_t threads, class Block>
+LETHE_BODY void fetch_slice(Block& block, const kv_place& place, tile_keys keys, uint32_t table,
+                            uint32_t head_dim, uint32_t d0) {
+  constexpr uint32_t step = threads / slice;
+  uint32_t at = block.thread() % slice, first = block.thread() / slice, d = d0 + at;
+  score_sum<K> value[attention_tile / step];
+  for (uint32_t i = 0; i < attention_tile / step; i++) {
+    const uint8_t* row = located(block, place, keys.near(first + i * step), table);
+    value[i] = number_of<K>(row, d < head_dim ? d : 0);
+  }
+  for (uint32_t i = 0; i < attention_tile / step; i++) {
+    uint32_t key = first + i * step;
+    bool real = keys.has(key) && d < head_dim;
+    block.put_word(key * slice_words + at, real ? word_of(value[i]) : 0);
   }
 }
 

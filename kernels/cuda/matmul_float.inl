@@ -13,7 +13,9 @@ constexpr uint32_t columns_ahead = T == dtype::f32 ? 16 : 32;  // 64 bytes a thr
 template <dtype T, uint32_t R>
 struct float_rows {
   static constexpr uint32_t threads = product_threads;
-  static constexpr uint32_t side_by_side = T == dtype::f32 ? 4 : 0;  // else nvcc spills
+  /// Registers for all that is on its way: unasked, nvcc saves them and waits. With more rows it
+  /// would spill.
+  static constexpr uint32_t side_by_side = R > 1 ? 0 : 4;
   product_place place;
   const float* x;
   size_t stride;
@@ -28,20 +30,22 @@ struct float_rows {
     for (uint32_t r = 0; r < R; r++) {
       rows[r] = x + least_of(block.y() * R + r, place.rows - 1) * stride;
     }
-    for (uint32_t k = s.begin; k < s.end; k += columns_ahead<T>) add(s, k, rows, sums);
+    constexpr uint32_t ahead = columns_ahead<T>;
+    uint32_t k = s.begin;
+    for (; k + ahead <= s.end; k += ahead) add<ahead>(s, k, rows, sums);
+    for (; k < s.end; k++) add<1>(s, k, rows, sums);
     store_products<R>(block, place, sums);
   }
 
  private:
+  /// Without a branch between reading and adding: nvcc puts a load behind the branch that it can
+  /// wait for, and then each column waits for memory.
+  template <uint32_t count>
   LETHE_BODY static void add(const product_stretch& s, uint32_t k, const float* const (&rows)[R],
                              float (&sums)[R]) {
-    constexpr uint32_t ahead = columns_ahead<T>;
-    float w[ahead];
-    for (uint32_t i = 0; i < ahead; i++) {
-      w[i] = k + i < s.end ? float_at<T>(s.panel, k + i, s.lane) : 0.0f;
-    }
-    for (uint32_t i = 0; i < ahead; i++) {
-      if (k + i >= s.end) break;
+    float w[count];
+    for (uint32_t i = 0; i < count; i++) w[i] = float_at<T>(s.panel, k + i, s.lane);
+    for (uint32_t i = 0; i < count; i++) {
       for (uint32_t r = 0; r < R; r++) sums[r] = fused(w[i], rows[r][k + i - s.origin], sums[r]);
     }
   }
@@ -68,12 +72,13 @@ struct float_tile {
     product_stretch s = stretch_of<T>(block, place);
     float sums[R] = {};
     uint32_t longest = longest_segment<T>(place.cols);
-    weights now = read(s, s.begin);
+    const float* row = x + least_of(block.y() * R + s.lane, place.rows - 1) * stride;
+    numbers now = read(s, row, s.begin);
     for (uint32_t k = s.begin, done = 0; done < longest; done += step, k += step) {
       uint32_t count = k < s.end ? least_of(step, s.end - k) : 0;
-      fetch(block, s, k, count);
+      put(block, s, now);
       block.barrier();
-      weights next = read(s, k + step);
+      numbers next = read(s, row, k + step);
       add(block, s, now, count, sums);
       now = next;
       block.barrier();
@@ -82,28 +87,30 @@ struct float_tile {
   }
 
  private:
-  struct weights {
-    float w[step];
+  /// A step of a row of weights and, of row s.lane of x, the thread's own segment.
+  struct numbers {
+    float w[step], x[step];
   };
-  /// Asked for one step ahead, so that they come while the one before is multiplied.
-  LETHE_BODY static weights read(const product_stretch& s, uint32_t k) {
-    weights of;
+  /// Asked for one step ahead, so that they come while the one before is multiplied. Behind the
+  /// end the last column again.
+  LETHE_BODY static numbers read(const product_stretch& s, const float* row, uint32_t k) {
+    numbers of{};
+    if (s.begin == s.end) return of;
     for (uint32_t i = 0; i < step; i++) {
-      of.w[i] = k + i < s.end ? float_at<T>(s.panel, k + i, s.lane) : 0.0f;
+      uint32_t at = least_of(k + i, s.end - 1);
+      of.w[i] = float_at<T>(s.panel, at, s.lane);
+      of.x[i] = row[at - s.origin];
     }
     return of;
   }
-  /// Row s.lane of x, the thread's own segment.
   template <class Block>
-  LETHE_BODY void fetch(Block& block, const product_stretch& s, uint32_t k, uint32_t count) const {
-    uint32_t row = block.y() * R + s.lane;
-    const float* from = x + least_of(row, place.rows - 1) * stride;
-    for (uint32_t i = 0; i < count; i++) {
-      block.put(s.segment * segment_words + i * R + s.lane, from[k + i - s.origin]);
+  LETHE_BODY static void put(Block& block, const product_stretch& s, const numbers& of) {
+    for (uint32_t i = 0; i < step; i++) {
+      block.put(s.segment * segment_words + i * R + s.lane, of.x[i]);
     }
   }
   template <class Block>
-  LETHE_BODY static void add(Block& block, const product_stretch& s, const weights& w,
+  LETHE_BODY static void add(Block& block, const product_stretch& s, const numbers& of,
                              uint32_t count, float (&sums)[R]) {
     LETHE_UNROLL
     for (uint32_t i = 0; i < step; i++) {
@@ -111,7 +118,7 @@ struct float_tile {
       for (uint32_t r = 0; r < R; r += 4) {
         four_words four = block.get_four(s.segment * segment_words + i * R + r);
         for (uint32_t j = 0; j < 4; j++) {
-          sums[r + j] = fused(w.w[i], from_bits(four.v[j]), sums[r + j]);
+          sums[r + j] = fused(of.w[i], from_bits(four.v[j]), sums[r + j]);
         }
       }
     }

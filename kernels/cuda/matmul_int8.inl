@@ -130,8 +130,10 @@ template <dtype T, uint32_t R>
 struct int8_rows {
   static constexpr uint32_t threads = segments * warp_lanes, side_by_side = 2;
   static constexpr uint32_t tiles = R / 8;
-  // With 32 rows registers end.
-  static constexpr uint32_t units_ahead = T == dtype::q8_0 || R == 32 ? 2 : 4;
+  // With 32 rows registers end; with 16 those of the types that have most to hold.
+  static constexpr uint32_t units_ahead =
+      R == 32 ? (T == dtype::q6_k ? 1 : 2)
+              : (T == dtype::q8_0 || (R == 16 && has_fifth_bit<T>()) ? 2 : 4);
   product_place place;
   x_rows x;
 
@@ -141,19 +143,23 @@ struct int8_rows {
   LETHE_BODY void operator()(Block& block) const {
     product_stretch s = stretch_of<T, warp_lanes>(block, place);
     float sums[tiles][4] = {};
-    uint32_t end = s.end / unit_columns, origin = s.origin / unit_columns;
-    for (uint32_t u = s.begin / unit_columns; u < end; u += units_ahead) {
-      packed_unit w[units_ahead];
-      for (uint32_t i = 0; i < units_ahead; i++) w[i] = read(s, least_of(u + i, end - 1));
-      for (uint32_t i = 0; i < units_ahead; i++) {
-        if (u + i >= end) break;
-        add(block, s, w[i], u + i - origin, sums);
-      }
-    }
+    uint32_t u = s.begin / unit_columns, end = s.end / unit_columns;
+    for (; u + units_ahead <= end; u += units_ahead) add_units<units_ahead>(block, s, u, sums);
+    for (; u < end; u++) add_units<1>(block, s, u, sums);
     store(block, s, sums);
   }
 
  private:
+  /// Without a branch between reading and adding, as in float_rows.
+  template <uint32_t count, class Block>
+  LETHE_BODY void add_units(Block& block, const product_stretch& s, uint32_t u,
+                            float (&sums)[tiles][4]) const {
+    packed_unit w[count];
+    for (uint32_t i = 0; i < count; i++) w[i] = read(s, u + i);
+    for (uint32_t i = 0; i < count; i++) {
+      add(block, s, w[i], u + i - s.origin / unit_columns, sums);
+    }
+  }
   struct packed_unit {
     packed_rows numbers;
     packed_scales scales[2];

@@ -66,7 +66,7 @@ struct x_rows {
 template <dtype T, uint32_t R>
 struct quant_rows {
   static constexpr uint32_t threads = product_threads;
-  static constexpr uint32_t units_ahead = T == dtype::q8_0 ? 2 : 4;
+  static constexpr uint32_t units_ahead = R > 1 ? 2 : 4, side_by_side = 4;
   product_place place;
   x_rows x;
 
@@ -76,22 +76,27 @@ struct quant_rows {
   LETHE_BODY void operator()(Block& block) const {
     product_stretch s = stretch_of<T>(block, place);
     float sums[R] = {};
-    uint32_t end = s.end / unit_columns;
-    for (uint32_t u = s.begin / unit_columns; u < end; u += units_ahead) {
-      unit_weights w[units_ahead];
-      for (uint32_t i = 0; i < units_ahead; i++) {
-        w[i] = unit_place<T>(s.panel, least_of(u + i, end - 1), s.lane).weights();
-      }
-      for (uint32_t i = 0; i < units_ahead; i++) {
-        if (u + i >= end) break;
-        for (uint32_t r = 0; r < R; r++) {
-          uint32_t row = least_of(block.y() * R + r, place.rows - 1);
-          x_unit from = x.at(row, u + i - s.origin / unit_columns);
-          sums[r] = add_unit<T>(w[i], from, sums[r]);
-        }
+    uint32_t u = s.begin / unit_columns, end = s.end / unit_columns;
+    for (; u + units_ahead <= end; u += units_ahead) add<units_ahead>(block, s, u, sums);
+    for (; u < end; u++) add<1>(block, s, u, sums);
+    store_products<R>(block, place, sums);
+  }
+
+ private:
+  /// Without a branch between reading and adding, as in float_rows.
+  template <uint32_t count, class Block>
+  LETHE_BODY void add(Block& block, const product_stretch& s, uint32_t u, float (&sums)[R]) const {
+    unit_weights w[count];
+    for (uint32_t i = 0; i < count; i++) {
+      w[i] = unit_place<T>(s.panel, u + i, s.lane).weights();
+    }
+    for (uint32_t i = 0; i < count; i++) {
+      for (uint32_t r = 0; r < R; r++) {
+        uint32_t row = least_of(block.y() * R + r, place.rows - 1);
+        x_unit from = x.at(row, u + i - s.origin / unit_columns);
+        sums[r] = add_unit<T>(w[i], from, sums[r]);
       }
     }
-    store_products<R>(block, place, sums);
   }
 };
 

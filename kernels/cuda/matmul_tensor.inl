@@ -14,7 +14,7 @@ template <dtype T, uint32_t P, uint32_t C>
 struct tensor_products {
   static constexpr uint32_t threads = segments * warp_lanes, R = 8 * C;
   static constexpr uint32_t step = 16;                   // columns
-  static constexpr uint32_t ahead = P * C == 1 ? 4 : 1;  // steps read before the first is used
+  static constexpr uint32_t ahead = P * C == 1 ? 8 : P == 1 ? 2 : 1;  // steps read before one is used
   /// f16 is a tf32 as it is, bf16 has tensor cores of its own.
   static constexpr product_type as = T == dtype::bf16 ? product_type::bf16 : product_type::tf32;
   product_place place;
@@ -62,9 +62,9 @@ struct tensor_products {
   struct lane_stretch {
     uint32_t begin, end;  // columns of the segment; none if it is not in the part
     uint32_t g, t;
-    const uint8_t* rows[P];  // null: no such panel
-    const float* x[C];       // as if it began with column 0 of the matrix; null: no such row
-    bool aligned;
+    const uint8_t* rows[P];  // of panels that are not there: of the first
+    const float* x[C];       // as if it began with column 0 of the matrix; or the last row's
+    bool whole;              // four columns of x can be read at once
 
     template <class Block>
     LETHE_BODY lane_stretch(const tensor_products& of, Block& block) {
@@ -75,21 +75,38 @@ struct tensor_products {
       for (uint32_t p = 0; p < P; p++) {
         uint32_t panel = block.x() * P + p;
         bool real = (part.row_begin / panel_rows + panel) * panel_rows < part.row_end;
-        rows[p] = real ? panel_at(of.place, panel) + 4 * g : nullptr;
+        rows[p] = panel_at(of.place, real ? panel : block.x() * P) + 4 * g;
       }
       for (uint32_t c = 0; c < C; c++) {
         uint32_t row = block.y() * R + 8 * c + g;
-        x[c] = row < of.place.rows ? of.x + row * of.stride - s.origin : nullptr;
+        x[c] = of.x + least_of(row, of.place.rows - 1) * of.stride - s.origin;
       }
-      // Of all rows, or of none.
-      aligned =
+      whole =
           of.stride % 4 == 0 && reinterpret_cast<uintptr_t>(of.x + (begin - s.origin)) % 16 == 0;
     }
   };
 
   LETHE_BODY static numbers read(const lane_stretch& s, uint32_t k) {
     numbers n;
-    for (uint32_t i = 0; i < ahead; i++) n.of[i] = read_step(s, k + i * step + 4 * s.t);
+    if (s.whole && k + ahead * step <= s.end) {
+      for (uint32_t i = 0; i < ahead; i++) n.of[i] = read_whole(s, k + i * step + 4 * s.t);
+    } else {
+      for (uint32_t i = 0; i < ahead; i++) n.of[i] = read_step(s, k + i * step + 4 * s.t);
+    }
+    return n;
+  }
+  /// Without a branch, behind which nvcc would wait for what was read before it.
+  LETHE_BODY static step_numbers read_whole(const lane_stretch& s, uint32_t k) {
+    step_numbers n;
+    for (uint32_t p = 0; p < P; p++) {
+      for (uint32_t j = 0; j < 4; j++) {
+        n.w[p][j] = load<uint32_t>(s.rows[p] + size_t{k + j} * panel_rows * 2);
+      }
+    }
+    for (uint32_t c = 0; c < C; c++) {
+      four_words four = load<four_words>(s.x[c] + k);
+      for (uint32_t j = 0; j < 4; j++) n.x[c][j] = from_bits(four.v[j]);
+    }
     return n;
   }
   /// Zeros beyond the segment.
@@ -97,18 +114,12 @@ struct tensor_products {
     step_numbers n;
     for (uint32_t p = 0; p < P; p++) {
       for (uint32_t j = 0; j < 4; j++) {
-        bool real = k + j < s.end && s.rows[p] != nullptr;
+        bool real = k + j < s.end;
         n.w[p][j] = real ? load<uint32_t>(s.rows[p] + size_t{k + j} * panel_rows * 2) : 0;
       }
     }
     for (uint32_t c = 0; c < C; c++) {
-      bool real = s.x[c] != nullptr;
-      if (real && s.aligned && k + 4 <= s.end) {
-        four_words four = load<four_words>(s.x[c] + k);
-        for (uint32_t j = 0; j < 4; j++) n.x[c][j] = from_bits(four.v[j]);
-      } else {
-        for (uint32_t j = 0; j < 4; j++) n.x[c][j] = real && k + j < s.end ? s.x[c][k + j] : 0.0f;
-      }
+      for (uint32_t j = 0; j < 4; j++) n.x[c][j] = k + j < s.end ? s.x[c][k + j] : 0.0f;
     }
     return n;
   }
