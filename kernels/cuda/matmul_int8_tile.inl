@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cuda/matmul_int8.inl"
+#include "kernels/cuda/matmul_tree.inl"
 
 // More rows of x than int8_rows takes: a block multiplies 8 panels with 64 rows of x, a unit after
 // the other, a warp one panel. x and all factors go through shared words, a unit ahead; weights
@@ -18,7 +19,7 @@ struct int8_tile {
 
   launch_shape shape() const {
     return {blocks_for(place.panel_count(), panels), blocks_for(place.rows, R),
-            parked_words + 2 * stage_words};
+            tree::words + 2 * stage_words};
   }
 
   template <class Block>
@@ -32,9 +33,9 @@ struct int8_tile {
       put(block, u, fetch(block, u));
     }
     block.barrier();
-    float parked[in_lane] = {};
+    tree waiting{};
     for (uint32_t s = place.part.segment_begin; s < place.part.segment_end; s++) {
-      float sums[tiles][4] = {};
+      lane_sums<float> sums[tiles] = {};
       for (uint32_t until = segment_start<T>(place.cols, s + 1) / unit_columns; u < until; u++) {
         // The last unit twice rather than a branch around what is read ahead.
         packed_rows next = read(block, l, least_of(u + 1, end - 1));
@@ -44,12 +45,14 @@ struct int8_tile {
         block.barrier();
         now = next;
       }
-      if (l.works) finish(block, l, s, sums, parked);
+      if (!l.works) continue;
+      auto outputs = [&](auto f) { for_outputs(block, l, f); };
+      waiting.finish(block, place.part, s, sums, outputs, place.to);
     }
   }
 
  private:
-  // Shared words: sums that wait, [sum][thread], and two stages of
+  // Shared words: sums that wait, and two stages of
   //   numbers of x [16 rows][lane][tile of 8 rows][words t, t + 4]
   //   factors of x [factor][16 rows][t][tile of 8 rows][column 2 * t, 2 * t + 1]
   //   factors of weights [factor][row]
@@ -58,14 +61,9 @@ struct int8_tile {
   static constexpr uint32_t weights_at = x_at + x_factors<T>::count * R;
   static constexpr uint32_t rows = panels * panel_rows;  // of weights
   static constexpr uint32_t stage_words = weights_at + weight_factors<T>::count * rows;
-  // Of a lane's sums of a segment that wait, words hold what they have room for, registers the
-  // rest.
-  static constexpr uint32_t room = ((48 << 10) / 4 - 2 * stage_words) / threads - 4 * tiles;
-  static constexpr uint32_t in_words = room < 2 * tiles ? room : 2 * tiles;
-  static constexpr uint32_t in_lane = 4 * tiles - in_words;
-  static constexpr uint32_t parked_words = (4 * tiles + in_words) * threads;
+  using tree = waiting_sums<tiles, threads, (48 << 10) / 4 - 2 * stage_words>;
   LETHE_BODY static uint32_t stage_of(uint32_t unit) {
-    return parked_words + unit % 2 * stage_words;
+    return tree::words + unit % 2 * stage_words;
   }
 
   struct lane_place {
@@ -140,7 +138,7 @@ struct int8_tile {
 
   template <class Block>
   LETHE_BODY static void add(Block& block, const lane_place& l, uint32_t unit,
-                             const packed_rows& packed, float (&sums)[tiles][4]) {
+                             const packed_rows& packed, lane_sums<float> (&sums)[tiles]) {
     const uint32_t stage = stage_of(unit);
     uint32_t a[4];
     rows_of<T>(packed, l.lane, a);
@@ -160,51 +158,11 @@ struct int8_tile {
           for (uint32_t i = 0; i < f.x[j].count; i++) f.x[j].v[i] = of[i].v[tile * 2 + j];
         }
         uint32_t columns[2] = {b.v[tile * 2], b.v[tile * 2 + 1]};
-        add_products<T>(block, a, columns, f, sums[sixteen * 2 + tile]);
+        add_products<T>(block, a, columns, f, sums[sixteen * 2 + tile].c);
       }
     }
   }
 
-  /// Segment s is summed: joins what is then whole of ((0+1)+(2+3))+((4+5)+(6+7)); who has nobody
-  /// beside it goes up alone. What waits for its right side is a segment in the lane and, where
-  /// registers end, in shared words, a pair in shared words, a half where the product goes.
-  template <class Block>
-  LETHE_BODY void finish(Block& block, const lane_place& l, uint32_t s, float (&sums)[tiles][4],
-                         float (&parked)[in_lane]) const {
-    const uint32_t begin = place.part.segment_begin, end = place.part.segment_end;
-    const uint32_t pair = s / 2, half = s / 4, count = 4 * tiles;
-    bool joins = s % 2 == 1 && s > begin, waits = s % 2 == 0 && s + 1 < end;
-    for (uint32_t i = 0; i < in_lane; i++) {
-      float& sum = sums[i / 4][i % 4];
-      if (joins) sum = parked[i] + sum;
-      if (waits) parked[i] = sum;
-    }
-    for (uint32_t i = in_lane; i < count; i++) {
-      wait_in_words(block, count + i - in_lane, joins, waits, sums[i / 4][i % 4]);
-    }
-    if (waits) return;
-    for (float& p : parked) p = 0.0f;  // no register is held for what is not read again
-    joins = pair % 2 == 1 && 2 * pair > begin, waits = pair % 2 == 0 && 2 * pair + 2 < end;
-    for (uint32_t i = 0; i < count; i++) wait_in_words(block, i, joins, waits, sums[i / 4][i % 4]);
-    if (waits) return;
-    // A half that waits is where the product goes.
-    joins = half == 1 && begin < 4, waits = half == 0 && 4 < end;
-    for_outputs(block, l, [&](uint32_t i, uint32_t row, uint32_t col) {
-      float& there = place.to.y[row * place.to.stride + col];
-      float sum = joins ? there + sums[i / 4][i % 4] : sums[i / 4][i % 4];
-      if (waits) {
-        there = sum;
-      } else {
-        put_output(place.to, row, col, sum);
-      }
-    });
-  }
-  template <class Block>
-  LETHE_BODY static void wait_in_words(Block& block, uint32_t i, bool joins, bool waits,
-                                       float& sum) {
-    if (joins) sum = block.get(i * threads + block.thread()) + sum;
-    if (waits) block.put(i * threads + block.thread(), sum);
-  }
   /// f(i, row, column) of each of the lane's sums that is an output.
   template <class Block, class F>
   LETHE_BODY void for_outputs(Block& block, const lane_place& l, F f) const {

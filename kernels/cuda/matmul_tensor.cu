@@ -1,5 +1,5 @@
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/matmul_tensor.inl"
+#include "kernels/cuda/matmul_tensor_tile.inl"
 #include "kernels/cuda/matmul_together.inl"
 
 namespace lethe::device {
@@ -16,5 +16,7 @@ template device_error gpu::launch(const products<tensor_products<dtype::f16, 1, 
                                   device_stream);
 template device_error gpu::launch(const products<tensor_products<dtype::f16, 4, 4>>&,
                                   device_stream);
+template device_error gpu::launch(const products<tensor_tile<dtype::bf16>>&, device_stream);
+template device_error gpu::launch(const products<tensor_tile<dtype::f16>>&, device_stream);
 
 }  // namespace lethe::device

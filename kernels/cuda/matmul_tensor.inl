@@ -9,14 +9,37 @@
 
 namespace lethe::device {
 
+/// f16 is a tf32 as it is, bf16 has tensor cores of its own.
+template <dtype T>
+constexpr product_type tensor_type = T == dtype::bf16 ? product_type::bf16 : product_type::tf32;
+constexpr uint32_t tensor_step = 16;  // columns that a lane has four of
+
+/// A lane's four columns of a row of x, rounded, for product i of a step.
+template <dtype T>
+LETHE_BODY product_columns<tensor_type<T>> tensor_columns(const float (&x)[4], uint32_t i) {
+  if constexpr (T == dtype::bf16) return {bf16_pair(x[0], x[1]), bf16_pair(x[2], x[3])};
+  if constexpr (T != dtype::bf16) return {to_tf32(x[2 * i]), to_tf32(x[2 * i + 1])};
+}
+/// And of two rows of a panel, a word a column.
+template <dtype T>
+LETHE_BODY product_rows<tensor_type<T>> tensor_rows(const uint32_t (&w)[4], uint32_t i) {
+  if constexpr (T == dtype::bf16) {
+    return {low_halves(w[0], w[1]), high_halves(w[0], w[1]), low_halves(w[2], w[3]),
+            high_halves(w[2], w[3])};
+  } else {
+    auto bits = [](uint32_t half) { return bits_of(from_f16(uint16_t(half))); };
+    uint32_t first = w[2 * i], second = w[2 * i + 1];
+    return {bits(first), bits(first >> 16), bits(second), bits(second >> 16)};
+  }
+}
+
 /// P panels with 8 * C rows of x. A warp for each segment of K.
 template <dtype T, uint32_t P, uint32_t C>
 struct tensor_products {
   static constexpr uint32_t threads = segments * warp_lanes, R = 8 * C;
-  static constexpr uint32_t step = 16;                   // columns
+  static constexpr uint32_t step = tensor_step;
   static constexpr uint32_t ahead = P * C == 1 ? 8 : P == 1 ? 2 : 1;  // steps read before one is used
-  /// f16 is a tf32 as it is, bf16 has tensor cores of its own.
-  static constexpr product_type as = T == dtype::bf16 ? product_type::bf16 : product_type::tf32;
+  static constexpr product_type as = tensor_type<T>;
   product_place place;
   const float* x;
   size_t stride;
@@ -129,31 +152,15 @@ struct tensor_products {
     constexpr uint32_t products = step / facts_of(as).depth;
     for (uint32_t i = 0; i < products; i++) {
       product_columns<as> columns[C];
-      for (uint32_t c = 0; c < C; c++) columns[c] = columns_of(n.x[c], i);
+      for (uint32_t c = 0; c < C; c++) columns[c] = tensor_columns<T>(n.x[c], i);
       for (uint32_t p = 0; p < P; p++) {
-        product_rows<as> rows = rows_of(n.w[p], i);
+        product_rows<as> rows = tensor_rows<T>(n.w[p], i);
         for (uint32_t c = 0; c < C; c++) {
           sums[p][c] = block.template multiply<as>(rows, columns[c], sums[p][c]);
         }
       }
     }
   }
-  /// Rounded, for product i of a step.
-  LETHE_BODY static product_columns<as> columns_of(const float (&x)[4], uint32_t i) {
-    if constexpr (as == product_type::bf16) return {bf16_pair(x[0], x[1]), bf16_pair(x[2], x[3])};
-    if constexpr (as == product_type::tf32) return {to_tf32(x[2 * i]), to_tf32(x[2 * i + 1])};
-  }
-  LETHE_BODY static product_rows<as> rows_of(const uint32_t (&w)[4], uint32_t i) {
-    if constexpr (as == product_type::bf16) {
-      return {low_halves(w[0], w[1]), high_halves(w[0], w[1]), low_halves(w[2], w[3]),
-              high_halves(w[2], w[3])};
-    } else {
-      uint32_t first = w[2 * i], second = w[2 * i + 1];
-      return {half_bits(first), half_bits(first >> 16), half_bits(second), half_bits(second >> 16)};
-    }
-  }
-  LETHE_BODY static uint32_t half_bits(uint32_t h) { return bits_of(from_f16(uint16_t(h))); }
-
   /// Of panel p of the block's.
   template <class Block>
   LETHE_BODY void store(Block& block, uint32_t p, const product_sums<as> (&sums)[C]) const {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/cuda/attend_tensor.inl"
-#include "kernels/cuda/matmul_tensor.inl"
+#include "kernels/cuda/matmul_tensor_tile.inl"
 #include "kernels/cuda/row.inl"
 
 // The table of arithmetic by tensor cores: the exact one but for products and attention.
@@ -19,7 +19,8 @@ struct tensor_launchers {
     auto run = [&](auto make) { return launch_together<Device>(all, x.rows, make, stream); };
     if (x.rows <= 8) return run(on.template operator()<tensor_products<T, 1, 1>>());
     if (x.rows <= 32) return run(on.template operator()<tensor_products<T, 1, 4>>());
-    return run(on.template operator()<tensor_products<T, 4, 4>>());
+    if (x.rows <= 128) return run(on.template operator()<tensor_products<T, 4, 4>>());
+    return run(on.template operator()<tensor_tile<T>>());
   }
   static device_error matmul(std::span<const device_product> all, const activations& x,
                              device_stream stream) {

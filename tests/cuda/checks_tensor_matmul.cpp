@@ -12,7 +12,8 @@ namespace {
 
 using formats::tensor;
 
-constexpr uint32_t counts[] = {1, 2, 7, 8, 9, 33, 64, 65};
+/// Of each way that rows are multiplied some, up to `most`.
+constexpr uint32_t counts[] = {1, 2, 7, 8, 9, 33, 64, 65, 128, 129, 141}, most = 141;
 
 /// Rows [first, first + count) of x, times a part, to rows of just its outputs.
 std::vector<float> product(const target& t, const device_matrix& w, product_part part,
@@ -38,7 +39,7 @@ std::string near(const target& t, dtype type) {
   formats::random random(21);
   double rounding = type == dtype::bf16 ? 0x1p-8 : 0x1p-11;
   for (uint32_t k : {1u, 7u, 33u, 257u, 2048u}) {
-    for (uint32_t m : {1u, 9u, 40u}) {
+    for (uint32_t m : {1u, 9u, 40u, most}) {
       tensor w(type, 33, k, random);
       placed on(t, w);
       input x = random_input(m, k, random);
@@ -73,9 +74,9 @@ std::string whole_numbers(const target& t, dtype type) {
                                     : std::bit_cast<uint16_t>(_Float16(small));
   }
   placed on(t, w);
-  std::vector<float> f(65 * 300);
+  std::vector<float> f(most * 300);
   for (float& v : f) v = float(int(random() % 129) - 64);
-  input x(65, 300, 300, std::move(f));
+  input x(most, 300, 300, std::move(f));
   for (uint32_t m : counts) {
     input some(m, 300, 300, {x.f.begin(), x.f.begin() + m * 300});
     if (product(t, {on.panels}, {0, w.rows, 0, segments}, some, 0, m) != by_reference(w, some))
@@ -87,18 +88,18 @@ std::string whole_numbers(const target& t, dtype type) {
 /// Rows one by one, in few, in many: x begins at a multiple of 16 bytes, or does not.
 std::string same_in_any_company(const target& t, dtype type) {
   formats::random random(23);
-  constexpr uint32_t k = 264, n = 40;
+  constexpr uint32_t k = 264, n = 150;
   tensor w(type, n, k, random);
   placed on(t, w);
-  input apart = random_input(65, k, random);
-  input close(65, k, k, {});
-  for (uint32_t r = 0; r < 65; r++)
+  input apart = random_input(most, k, random);
+  input close(most, k, k, {});
+  for (uint32_t r = 0; r < most; r++)
     close.f.insert(close.f.end(), &apart.f[r * apart.stride], &apart.f[r * apart.stride] + k);
   product_part all{0, n, 0, segments};
-  auto want = product(t, {on.panels}, all, close, 0, 65);
+  auto want = product(t, {on.panels}, all, close, 0, most);
   for (const input* x : {&apart, &close}) {
     for (uint32_t count : counts) {
-      for (uint32_t first : {0u, 65 - count}) {
+      for (uint32_t first : {0u, most - count}) {
         auto got = product(t, {on.panels}, all, *x, first, count);
         if (!std::equal(got.begin(), got.end(), want.begin() + first * n))
           return "rows from " + std::to_string(first) + ", " + std::to_string(count) +
@@ -132,8 +133,8 @@ std::string same_in_any_cut(const target& t, dtype type) {
   for (uint32_t cols : {149u, 256u}) {
     tensor w(type, 77, cols, random);
     placed on(t, w);
-    input x = random_input(40, cols, random);
-    auto want = product(t, {on.panels}, {0, 77, 0, segments}, x, 0, 40);
+    input x = random_input(most, cols, random);
+    auto want = product(t, {on.panels}, {0, 77, 0, segments}, x, 0, most);
     auto part_of_it = [&](product_part part, uint32_t count) {
       share own(w, part);
       room<std::byte> memory(t, own.panels);
@@ -141,7 +142,7 @@ std::string same_in_any_cut(const target& t, dtype type) {
       return product(t, own.matrix, part, x, 0, count);
     };
     for (product_part part : {product_part{9, 40, 0, 8}, {31, 65, 0, 8}, {16, 77, 0, 8}}) {
-      for (uint32_t count : {1u, 9u, 40u}) {
+      for (uint32_t count : {1u, 9u, 40u, most}) {
         auto got = part_of_it(part, count);
         uint32_t outputs = part.row_end - part.row_begin;
         for (uint32_t r = 0; r < count; r++)
@@ -153,7 +154,7 @@ std::string same_in_any_cut(const target& t, dtype type) {
     for (uint32_t ranks : {2u, 4u, 8u}) {
       std::vector<std::vector<float>> sums;
       for (uint32_t s = 0; s < segments; s += segments / ranks)
-        sums.push_back(part_of_it({0, 77, s, s + segments / ranks}, 40));
+        sums.push_back(part_of_it({0, 77, s, s + segments / ranks}, most));
       for (; sums.size() > 1; sums.resize(sums.size() / 2))
         for (size_t i = 0; i < sums.size() / 2; i++)
           for (size_t j = 0; j < want.size(); j++) sums[i][j] = sums[2 * i][j] + sums[2 * i + 1][j];
