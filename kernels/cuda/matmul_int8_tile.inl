@@ -27,27 +27,29 @@ struct int8_tile {
     const lane_place l = lane_of(block);
     const uint32_t end = segment_start<T>(place.cols, place.part.segment_end) / unit_columns;
     uint32_t u = segment_start<T>(place.cols, place.part.segment_begin) / unit_columns;
-    packed_rows now{};
+    packed_rows now{}, soon{};
+    fetched next{};
     if (u < end) {
       now = read(block, l, u);
       put(block, u, fetch(block, u));
+      soon = read(block, l, least_of(u + 1, end - 1));
+      next = fetch(block, least_of(u + 1, end - 1));
     }
     block.barrier();
-    tree waiting{};
     for (uint32_t s = place.part.segment_begin; s < place.part.segment_end; s++) {
       lane_sums<float> sums[tiles] = {};
       for (uint32_t until = segment_start<T>(place.cols, s + 1) / unit_columns; u < until; u++) {
         // The last unit twice rather than a branch around what is read ahead.
-        packed_rows next = read(block, l, least_of(u + 1, end - 1));
-        fetched from = fetch(block, least_of(u + 1, end - 1));
+        packed_rows later = read(block, l, least_of(u + 2, end - 1));
+        fetched from = fetch(block, least_of(u + 2, end - 1));
         if (l.works) add(block, l, u, now, sums);
-        put(block, u + 1, from);
+        put(block, u + 1, next);
         block.barrier();
-        now = next;
+        now = soon, soon = later, next = from;
       }
       if (!l.works) continue;
       auto outputs = [&](auto f) { for_outputs(block, l, f); };
-      waiting.finish(block, place.part, s, sums, outputs, place.to);
+      tree::finish(block, place.part, s, sums, outputs, place.to);
     }
   }
 
@@ -61,7 +63,8 @@ struct int8_tile {
   static constexpr uint32_t weights_at = x_at + x_factors<T>::count * R;
   static constexpr uint32_t rows = panels * panel_rows;  // of weights
   static constexpr uint32_t stage_words = weights_at + weight_factors<T>::count * rows;
-  using tree = waiting_sums<tiles, threads, (48 << 10) / 4 - 2 * stage_words>;
+  using tree = waiting_sums<tiles, threads>;
+  static_assert(tree::words + 2 * stage_words <= shared_words_most);
   LETHE_BODY static uint32_t stage_of(uint32_t unit) {
     return tree::words + unit % 2 * stage_words;
   }
@@ -100,7 +103,7 @@ struct int8_tile {
   template <class Block>
   LETHE_BODY fetched fetch(Block& block, uint32_t u) const {
     const uint32_t origin = segment_start<T>(place.cols, place.part.segment_begin) / unit_columns;
-    const uint32_t thread = block.thread(), last = place.rows - 1 - block.y() * R;
+    const uint32_t thread = anew(block.thread()), last = place.rows - 1 - block.y() * R;
     const size_t first = x.place(block.y() * R, u - origin);
     uint32_t row = thread / 64 * 16 + thread / 4 % 2 * 8 + thread / 8 % 8;
     uint32_t at = least_of(row, last) * x.units;

@@ -11,8 +11,7 @@ namespace lethe::device {
 
 template <dtype T>
 struct tensor_tile {
-  static constexpr uint32_t threads = 256, panels = threads / warp_lanes, R = 64;
-  static constexpr uint32_t side_by_side = T == dtype::bf16 ? 2 : 1;  // f16 holds more
+  static constexpr uint32_t threads = 256, side_by_side = 2, panels = threads / warp_lanes, R = 64;
   static constexpr product_type as = tensor_type<T>;
   static constexpr uint32_t step = tensor_step, products = step / facts_of(as).depth;
   // A warp has two panels and half of the rows of x.
@@ -34,21 +33,21 @@ struct tensor_tile {
     now.next_segment(place.cols, part.segment_end);
     uint32_t stage = 0;
     put(block, l, stage, read(l, now));
+    stretch soon = now.after(place.cols, part.segment_end);
+    step_numbers next = read(l, soon);
     block.barrier();
-    tree waiting{};
     for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
       product_sums<as> sums[tiles] = {};
       while (now.segment == s && now.k < now.end) {
-        stretch next = now;
-        next.advance(place.cols, part.segment_end);
-        step_numbers from = read(l, next);
+        stretch later = soon.after(place.cols, part.segment_end);
+        step_numbers from = read(l, later);
         add(block, l, stage, sums);
         stage ^= 1;
-        put(block, l, stage, from);
+        put(block, l, stage, next);
         block.barrier();
-        now = next;
+        now = soon, soon = later, next = from;
       }
-      waiting.finish(block, part, s, sums, [&](auto f) { for_outputs(block, f); }, place.to);
+      tree::finish(block, part, s, sums, [&](auto f) { for_outputs(block, f); }, place.to);
     }
   }
 
@@ -57,7 +56,8 @@ struct tensor_tile {
   static constexpr uint32_t x_words = T == dtype::bf16 ? 2 : 4;  // of a lane and a tile
   static constexpr uint32_t x_at = panels * warp_lanes * 4;
   static constexpr uint32_t stage_words = x_at + R / 8 * warp_lanes * x_words;
-  using tree = waiting_sums<tiles, threads, (48 << 10) / 4 - 2 * stage_words>;
+  using tree = waiting_sums<tiles, threads>;
+  static_assert(tree::words + 2 * stage_words <= shared_words_most);
   LETHE_BODY static uint32_t stage_at(uint32_t stage) { return tree::words + stage * stage_words; }
 
   /// Where a step is: columns [k, end) of a segment that has some; behind the last none.
@@ -71,9 +71,11 @@ struct tensor_tile {
         end = segment_start<T>(cols, next + 1);
       }
     }
-    LETHE_BODY void advance(uint32_t cols, uint32_t segments_end) {
-      k = least_of(k + step, end);
-      if (k == end) next_segment(cols, segments_end);
+    LETHE_BODY stretch after(uint32_t cols, uint32_t segments_end) const {
+      stretch s = *this;
+      s.k = least_of(k + step, end);
+      if (s.k == end) s.next_segment(cols, segments_end);
+      return s;
     }
   };
 

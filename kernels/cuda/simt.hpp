@@ -34,6 +34,10 @@ struct launch_shape {
   uint32_t shared_words = 0;
 };
 
+/// Of a block. Every kind of device that we compile for has it, and has it twice, which a launch of
+/// more than 48 KiB has to ask for.
+constexpr uint32_t shared_words_most = (80 << 10) / 4;
+
 /// Blocks that a multiprocessor should have room for; 0: as many as registers happen to leave.
 template <class Body>
 constexpr uint32_t blocks_side_by_side() {

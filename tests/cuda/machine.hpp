@@ -153,7 +153,7 @@ class machine {
 
 /// As CUDA numbers them.
 inline constexpr device_error launch_failed = 719, invalid_value = 1, not_ready = 600;
-inline constexpr uint32_t shared_bytes_max = 48 << 10;  // of a launch that asks for no more
+inline constexpr uint32_t shared_bytes_max = device::shared_words_most * 4;
 
 template <class Body>
 device_error machine::launch(const Body& body) {

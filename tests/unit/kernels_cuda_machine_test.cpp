@@ -245,7 +245,7 @@ TEST(CudaMachine, FindsSharedWordsThatNobodyWrote) {
 TEST(CudaMachine, RefusesMoreSharedWordsThanADeviceHas) {
   machine m;
   auto nothing = [](auto&) {};
-  EXPECT_EQ(m.launch(body_of<32, decltype(nothing)>{nothing, 12289}), emulated::invalid_value);
+  EXPECT_EQ(m.launch(body_of<32, decltype(nothing)>{nothing, device::shared_words_most + 1}), emulated::invalid_value);
 }
 
 TEST(CudaMachine, GoesOnAfterAFault) {
