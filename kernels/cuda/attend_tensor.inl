@@ -10,7 +10,7 @@ namespace lethe::device {
 template <kv_type K, bool split>
 struct tensor_attend {
   static constexpr product_type as = product_type::bf16;
-  static constexpr uint32_t threads = 128, side_by_side = 3;
+  static constexpr uint32_t threads = 128, side_by_side = K == kv_type::f32 ? 2 : 3;
   static constexpr uint32_t queries = 16, warps = threads / warp_lanes;
   static constexpr uint32_t own_queries = queries / warps;          // that a warp weighs
   static constexpr uint32_t own_keys = attention_tile / 8 / warps;  // eights that it scores
@@ -80,6 +80,8 @@ struct tensor_attend {
           t(lane % 4) {}
   };
 
+  /// Query i of a warp's: one after the other, as a decode has few.
+  LETHE_BODY static uint32_t own_query(uint32_t warp, uint32_t i) { return i * warps + warp; }
   constexpr uint32_t query_words() const {
     return (a.kv.head_dim + depth - 1) / depth * depth / 2;
   }
@@ -200,7 +202,7 @@ struct tensor_attend {
       value_scale = scales_of(block, t.value, t, at.lane);
     }
     for (uint32_t i = 0; i < own_queries; i++) {
-      uint32_t q = at.warp * own_queries + i;
+      uint32_t q = own_query(at.warp, i);
       tile_keys mine = v.seen(a, q, t.base);
       lane_scores weight{0.0f, 0.0f};
       float factor = 1.0f;
@@ -324,7 +326,7 @@ struct tensor_attend {
       to.at(run, v.head(q), block.y())[2 + d] = sum;
     });
     for (uint32_t i = 0; i < own_queries; i++) {
-      uint32_t q = at.warp * own_queries + i;
+      uint32_t q = own_query(at.warp, i);
       if (q >= v.count || at.lane != 0) continue;
       float* of = to.at(run, v.head(q), block.y());
       of[0] = state[i].greatest;
@@ -340,8 +342,8 @@ struct tensor_attend {
     for (uint32_t i = 0; i < own_queries; i++) {
       join_factors f = join(joined[i], state[i]);
       if (at.lane != 0) continue;
-      block.put(joins_at + at.warp * own_queries + i, f.before);
-      block.put(joins_at + queries + at.warp * own_queries + i, f.span);
+      block.put(joins_at + own_query(at.warp, i), f.before);
+      block.put(joins_at + queries + own_query(at.warp, i), f.span);
     }
     block.barrier();
     join_factors low{block.get(joins_at + at.g), block.get(joins_at + queries + at.g)};
@@ -364,7 +366,7 @@ struct tensor_attend {
                          const softmax (&joined)[own_queries], const outputs& all) const {
     lane_place at(block);
     for (uint32_t i = 0; i < own_queries; i++) {
-      if (at.lane == 0) block.put(factors_at + at.warp * own_queries + i, joined[i].total);
+      if (at.lane == 0) block.put(factors_at + own_query(at.warp, i), joined[i].total);
     }
     block.barrier();
     float low = block.get(factors_at + at.g), high = block.get(factors_at + at.g + 8);

@@ -13,9 +13,9 @@ constexpr uint32_t columns_ahead = T == dtype::f32 ? 16 : 32;  // 64 bytes a thr
 template <dtype T, uint32_t R>
 struct float_rows {
   static constexpr uint32_t threads = product_threads;
-  /// Registers for all that is on its way: unasked, nvcc saves them and waits. With more rows it
-  /// would spill.
-  static constexpr uint32_t side_by_side = R > 1 ? 0 : 4;
+  static constexpr uint32_t ahead = R > 1 ? 8 : columns_ahead<T>;
+  /// Registers for all that is on its way: unasked, nvcc saves them and waits.
+  static constexpr uint32_t side_by_side = 4;
   product_place place;
   const float* x;
   size_t stride;
@@ -30,7 +30,6 @@ struct float_rows {
     for (uint32_t r = 0; r < R; r++) {
       rows[r] = x + least_of(block.y() * R + r, place.rows - 1) * stride;
     }
-    constexpr uint32_t ahead = columns_ahead<T>;
     uint32_t k = s.begin;
     for (; k + ahead <= s.end; k += ahead) add<ahead>(s, k, rows, sums);
     for (; k < s.end; k++) add<1>(s, k, rows, sums);
@@ -52,12 +51,13 @@ struct float_rows {
 };
 
 /// Many rows of x, sixteen a block: a step of each segment at a time in shared words
-/// [segment][k][row].
+/// [segment][k][row of x].
 template <dtype T>
 struct float_tile {
   static constexpr uint32_t threads = product_threads, R = tile_rows, step = 16;
-  // Four words more, so that the two segments of a warp read different banks.
-  static constexpr uint32_t segment_words = step * R + 4;
+  // Four words more a column, so that few of a row's are in one bank, and four more a segment, so
+  // that the two of a warp read different ones.
+  static constexpr uint32_t pitch = R + 4, segment_words = step * pitch + 4;
   product_place place;
   const float* x;
   size_t stride;
@@ -72,13 +72,13 @@ struct float_tile {
     product_stretch s = stretch_of<T>(block, place);
     float sums[R] = {};
     uint32_t longest = longest_segment<T>(place.cols);
-    const float* row = x + least_of(block.y() * R + s.lane, place.rows - 1) * stride;
-    numbers now = read(s, row, s.begin);
+    numbers now = read(block, s, s.begin);
+    LETHE_TWO_TURNS
     for (uint32_t k = s.begin, done = 0; done < longest; done += step, k += step) {
       uint32_t count = k < s.end ? least_of(step, s.end - k) : 0;
       put(block, s, now);
       block.barrier();
-      numbers next = read(s, row, k + step);
+      numbers next = read(block, s, k + step);
       add(block, s, now, count, sums);
       now = next;
       block.barrier();
@@ -87,26 +87,29 @@ struct float_tile {
   }
 
  private:
-  /// A step of a row of weights and, of row s.lane of x, the thread's own segment.
+  /// A step of a row of weights, and of every row of x column s.lane of the step.
   struct numbers {
-    float w[step], x[step];
+    float w[step], x[R];
   };
   /// Asked for one step ahead, so that they come while the one before is multiplied. Behind the
-  /// end the last column again.
-  LETHE_BODY static numbers read(const product_stretch& s, const float* row, uint32_t k) {
+  /// end the last column again. Of x a segment's threads read what lies together.
+  template <class Block>
+  LETHE_BODY numbers read(Block& block, const product_stretch& s, uint32_t k) const {
     numbers of{};
     if (s.begin == s.end) return of;
     for (uint32_t i = 0; i < step; i++) {
-      uint32_t at = least_of(k + i, s.end - 1);
-      of.w[i] = float_at<T>(s.panel, at, s.lane);
-      of.x[i] = row[at - s.origin];
+      of.w[i] = float_at<T>(s.panel, least_of(k + i, s.end - 1), s.lane);
+    }
+    const float* column = x + (least_of(k + s.lane, s.end - 1) - s.origin);
+    for (uint32_t r = 0; r < R; r++) {
+      of.x[r] = column[least_of(block.y() * R + r, place.rows - 1) * stride];
     }
     return of;
   }
   template <class Block>
   LETHE_BODY static void put(Block& block, const product_stretch& s, const numbers& of) {
-    for (uint32_t i = 0; i < step; i++) {
-      block.put(s.segment * segment_words + i * R + s.lane, of.x[i]);
+    for (uint32_t r = 0; r < R; r++) {
+      block.put(s.segment * segment_words + s.lane * pitch + r, of.x[r]);
     }
   }
   template <class Block>
@@ -116,7 +119,7 @@ struct float_tile {
     for (uint32_t i = 0; i < step; i++) {
       if (i >= count) break;
       for (uint32_t r = 0; r < R; r += 4) {
-        four_words four = block.get_four(s.segment * segment_words + i * R + r);
+        four_words four = block.get_four(s.segment * segment_words + i * pitch + r);
         for (uint32_t j = 0; j < 4; j++) {
           sums[r + j] = fused(of.w[i], from_bits(four.v[j]), sums[r + j]);
         }

@@ -27,25 +27,22 @@ struct int8_tile {
     const lane_place l = lane_of(block);
     const uint32_t end = segment_start<T>(place.cols, place.part.segment_end) / unit_columns;
     uint32_t u = segment_start<T>(place.cols, place.part.segment_begin) / unit_columns;
-    packed_rows now{}, soon{};
-    fetched next{};
+    packed_rows now{};
     if (u < end) {
       now = read(block, l, u);
       put(block, u, fetch(block, u));
-      soon = read(block, l, least_of(u + 1, end - 1));
-      next = fetch(block, least_of(u + 1, end - 1));
     }
     block.barrier();
     for (uint32_t s = place.part.segment_begin; s < place.part.segment_end; s++) {
       lane_sums<float> sums[tiles] = {};
       for (uint32_t until = segment_start<T>(place.cols, s + 1) / unit_columns; u < until; u++) {
         // The last unit twice rather than a branch around what is read ahead.
-        packed_rows later = read(block, l, least_of(u + 2, end - 1));
-        fetched from = fetch(block, least_of(u + 2, end - 1));
+        packed_rows next = read(block, l, least_of(u + 1, end - 1));
+        fetched from = fetch(block, least_of(u + 1, end - 1));
         if (l.works) add(block, l, u, now, sums);
-        put(block, u + 1, next);
+        put(block, u + 1, from);
         block.barrier();
-        now = soon, soon = later, next = from;
+        now = next;
       }
       if (!l.works) continue;
       auto outputs = [&](auto f) { for_outputs(block, l, f); };
@@ -103,7 +100,7 @@ struct int8_tile {
   template <class Block>
   LETHE_BODY fetched fetch(Block& block, uint32_t u) const {
     const uint32_t origin = segment_start<T>(place.cols, place.part.segment_begin) / unit_columns;
-    const uint32_t thread = anew(block.thread()), last = place.rows - 1 - block.y() * R;
+    const uint32_t thread = block.thread(), last = place.rows - 1 - block.y() * R;
     const size_t first = x.place(block.y() * R, u - origin);
     uint32_t row = thread / 64 * 16 + thread / 4 % 2 * 8 + thread / 8 % 8;
     uint32_t at = least_of(row, last) * x.units;

@@ -38,6 +38,7 @@ struct tensor_tile {
     block.barrier();
     for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
       product_sums<as> sums[tiles] = {};
+      LETHE_TWO_TURNS
       while (now.segment == s && now.k < now.end) {
         stretch later = soon.after(place.cols, part.segment_end);
         step_numbers from = read(l, later);

@@ -21,9 +21,13 @@
 #define LETHE_BODY __device__ __forceinline__
 /// Before a loop that nvcc would leave one: what its number reaches must lie in registers.
 #define LETHE_UNROLL _Pragma("unroll")
+/// Before a loop whose end passes on what is still on its way: two turns in one need no move from
+/// register to register, for which a thread would wait.
+#define LETHE_TWO_TURNS _Pragma("unroll 2")
 #else
 #define LETHE_BODY inline
 #define LETHE_UNROLL
+#define LETHE_TWO_TURNS
 #endif
 
 namespace lethe::device {
