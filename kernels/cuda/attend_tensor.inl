@@ -82,9 +82,7 @@ struct tensor_attend {
 
   /// Query i of a warp's: one after the other, as a decode has few.
   LETHE_BODY static uint32_t own_query(uint32_t warp, uint32_t i) { return i * warps + warp; }
-  constexpr uint32_t query_words() const {
-    return (a.kv.head_dim + depth - 1) / depth * depth / 2;
-  }
+  constexpr uint32_t query_words() const { return (a.kv.head_dim + depth - 1) / depth * depth / 2; }
   constexpr uint32_t query_pitch() const { return query_words() + 4; }
 
   /// As bf16, not scaled: what is left of a score to be multiplied comes to it in fp32.

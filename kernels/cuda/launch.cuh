@@ -13,8 +13,8 @@ device_error gpu::launch(const Body& body, device_stream stream) {
   if (shape.x == 0 || shape.y == 0) return cudaSuccess;
   uint32_t shared = shape.shared_words * sizeof(float);
   if (shared > unasked) {
-    cudaError_t error =
-        cudaFuncSetAttribute(kernel<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared));
+    cudaError_t error = cudaFuncSetAttribute(
+        kernel<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared));
     if (error != cudaSuccess) return error;
   }
   kernel<<<dim3(shape.x, shape.y), Body::threads, shared, stream>>>(body);

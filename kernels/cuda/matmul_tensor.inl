@@ -38,7 +38,9 @@ template <dtype T, uint32_t P, uint32_t C>
 struct tensor_products {
   static constexpr uint32_t threads = segments * warp_lanes, R = 8 * C;
   static constexpr uint32_t step = tensor_step;
-  static constexpr uint32_t ahead = P * C == 1 ? 4 : P == 1 ? 2 : 1;  // steps read before one is used
+  static constexpr uint32_t ahead = P * C == 1 ? 4
+                                    : P == 1   ? 2
+                                               : 1;  // steps read before one is used
   static constexpr product_type as = tensor_type<T>;
   product_place place;
   const float* x;

@@ -48,7 +48,8 @@ struct tensor_tile {
         block.barrier();
         now = soon, soon = later, next = from;
       }
-      tree::finish(block, part, s, sums, [&](auto f) { for_outputs(block, f); }, place.to);
+      tree::finish(
+          block, part, s, sums, [&](auto f) { for_outputs(block, f); }, place.to);
     }
   }
 
