@@ -5,7 +5,8 @@
 
 // Products of many rows of x by tensor cores: a block multiplies 8 panels with 64 rows of x, all of
 // K in order, a step of sixteen columns after the other. Both factors go through shared words, as
-// tensor cores want them, a step ahead. A sum is given what tensor_products gives it.
+// tensor cores want them, and leave memory two steps ahead. A sum is given what tensor_products
+// gives it.
 
 namespace lethe::device {
 

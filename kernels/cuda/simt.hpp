@@ -38,8 +38,8 @@ struct launch_shape {
   uint32_t shared_words = 0;
 };
 
-/// Of a block. Every kind of device that we compile for has it, and has it twice, which a launch of
-/// more than 48 KiB has to ask for.
+/// Of a block. Devices from sm_80 on have it, those of 80, 90 and 100 twice a multiprocessor; a
+/// launch of more than 48 KiB has to ask for it.
 constexpr uint32_t shared_words_most = (80 << 10) / 4;
 
 /// Blocks that a multiprocessor should have room for; 0: as many as registers happen to leave.
