@@ -16,7 +16,7 @@ struct rank_need {
   uint64_t all() const { return weights + kv + steps + graphs + nccl + context; }
 };
 
-/// No GPU has been looked at; others found 10 KiB with CUDA 12, 64 KiB with CUDA 11.
+/// Measured on no GPU; others found 10 KiB with CUDA 12, 64 KiB with CUDA 11.
 inline constexpr uint64_t graph_node_bytes = uint64_t{16} << 10;
 /// A context (half a GiB), the code of kernels and of NCCL, its groups, and what blocks are rounded
 /// up by.

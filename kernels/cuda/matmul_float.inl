@@ -54,7 +54,8 @@ struct float_rows {
 /// [segment][k][row of x].
 template <dtype T>
 struct float_tile {
-  static constexpr uint32_t threads = product_threads, R = tile_rows, step = 16;
+  static constexpr uint32_t threads = product_threads, R = 16, step = 16;
+  static_assert(step == panel_rows);  // a thread fetches a column of each row
   // Four words more a column, so that few of a row's are in one bank, and four more a segment, so
   // that the two of a warp read different ones.
   static constexpr uint32_t pitch = R + 4, segment_words = step * pitch + 4;

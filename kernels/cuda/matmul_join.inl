@@ -6,7 +6,8 @@
 // A block multiplies one panel with some rows of x: thread t sums lane t % 16 of segment t / 16, so
 // that 16 threads read a panel's neighbouring bytes and K is summed in the CPU's order. At 3.35
 // TB/s and 600 ns about 2 MB must be on their way; the 256 panels of a matrix with 4096 rows are
-// 32,768 threads, so each asks for 64 bytes before it uses any.
+// 32,768 threads, so each asks for 64 bytes before it uses any, or more, where there is one
+// row of x.
 
 namespace lethe::device {
 
@@ -118,8 +119,5 @@ constexpr uint32_t join_words = R* product_threads;
 
 /// Rows of x that a block takes when there are few: all threads read them from memory.
 constexpr uint32_t few_rows = 4;
-/// When there are more: their numbers go through shared words.
-constexpr uint32_t tile_rows = 16;
-static_assert(tile_rows * segments == product_threads);  // a thread fetches one row's segment
 
 }  // namespace lethe::device

@@ -117,7 +117,7 @@ inline std::string difference(const said& got, const said& want) {
 
 /// The first row that is farther than tensor_share from the one wanted; empty: none is.
 inline std::string too_far(const std::vector<logit_rows>& got, const std::vector<logit_rows>& want,
-                           kv_type kv = kv_type::f32, dtype weights = dtype::f32) {
+                           kv_type kv, dtype weights) {
   for (size_t p = 0; p < want.size(); ++p)
     for (size_t r = 0; r < want[p].size(); ++r) {
       const logit_distance d(got[p][r], want[p][r]);
