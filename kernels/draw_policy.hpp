@@ -44,7 +44,11 @@ struct draw_cut {
     return from_low.count - from_high.count > draw_few && high - low > draw_near;
   }
   constexpr float middle() const { return middle_of(low, high); }
-  static constexpr float middle_of(float low, float high) { return low + (high - low) / 2; }
+  /// Far below a key little weighs anything: from there down distances double.
+  static constexpr float middle_of(float low, float high) {
+    float half = low + (high - low) / 2, doubled = 2 * high - 11;
+    return doubled > half ? doubled : half;
+  }
   constexpr void take(float key, const draw_mass& from_key, const draw_goal& goal) {
     bool reached = goal.reached_by(from_key);
     (reached ? low : high) = key;

@@ -10,8 +10,16 @@
 namespace lethe {
 namespace {
 
-/// The first `count` lanes, fewer than 16.
-inline lane_mask first_lanes_of(size_t count) { return mask_of(uint16_t((1u << count) - 1)); }
+/// The first `count` lanes, all from 16 on.
+inline lane_mask first_lanes_of(size_t count) {
+  return mask_of(uint16_t(count >= 16 ? 0xffff : (1u << count) - 1));
+}
+
+/// Asks for what is 2 KiB further on: rows come from farther away than a core asks by itself.
+inline const float* ahead(const float* p) {
+  __builtin_prefetch(p + 512);
+  return p;
+}
 
 inline void maxima(const float* logits, size_t n, float* of_blocks) {
   lanes none = set1(-__builtin_inff());
@@ -20,8 +28,8 @@ inline void maxima(const float* logits, size_t n, float* of_blocks) {
     size_t i = b, end = n - b < draw_block ? n : b + draw_block;
     // The second where the two don't compare.
     for (; i + 32 <= end; i += 32) {
-      most[0] = max(load(logits + i), most[0]);
-      most[1] = max(load(logits + i + 16), most[1]);
+      most[0] = max(load(ahead(logits + i)), most[0]);
+      most[1] = max(load(ahead(logits + i + 16)), most[1]);
     }
     for (; i < end; i += 16) {
       size_t left = end - i;
@@ -45,7 +53,7 @@ inline float sum_of_block(size_t begin, F f) {
 inline void allow(const float* from, const uint64_t* bits, size_t n, float* to) {
   lanes none = set1(-__builtin_inff());
   for_vectors(n, [&](size_t i, auto get, auto put) {
-    put(to + i, select(mask_of(uint16_t(bits[i / 64] >> i % 64)), get(from + i), none));
+    put(to + i, select(mask_of(uint16_t(bits[i / 64] >> i % 64)), get(ahead(from + i)), none));
   });
 }
 
@@ -59,38 +67,65 @@ inline lanes weigh_one(lanes logit, lanes most, lanes warmth) {
   return select(less(logit, most), max(apart, set1(draw_x_least)), zero());
 }
 
-template <bool finite>
-inline double weigh_from(const float* logits, size_t n, float largest, float factor, float* x,
-                         float* w, float* sums) {
-  lanes most = set1(largest), warmth = set1(factor);
-  double weighted = 0;
-  for (size_t b = 0; b < n; b += draw_block) {
-    lanes products = zero();
-    sums[b / draw_block] = sum_of_block(b, [&](size_t i) {
-      size_t left = i < n ? n - i : 0;
-      lanes here;
-      if (left >= 16)
-        here = weigh_one<finite>(load(logits + i), most, warmth);
-      else
-        here = select(first_lanes_of(left),
-                      weigh_one<finite>(load_partial(logits + i, uint32_t(left)), most, warmth),
-                      set1(draw_x_least));
-      lanes weight = exp_of_negative(here);
-      store(x + i, here);
-      store(w + i, weight);
-      products = add(products, mul(here, weight));
-      return weight;
+/// f(i, x, w) for each vector of a block, of which `left` logits are there; the sum of weights.
+template <bool finite, bool whole, class F>
+inline float weigh_block(const float* logits, size_t left, lanes most, lanes warmth, F f) {
+  lanes sum = zero();
+  for (size_t begin = 0; begin < draw_block; begin += 16 * exp_at_once) {
+    lanes x[exp_at_once], w[exp_at_once];
+    for_each_of<exp_at_once>([&](uint32_t v) {
+      size_t i = begin + v * 16, here = whole ? 16 : i < left ? left - i : 0;
+      lanes logit = here >= 16 ? load(logits + i) : load_partial(logits + i, uint32_t(here));
+      x[v] = weigh_one<finite>(logit, most, warmth);
+      if (!whole) x[v] = select(first_lanes_of(here), x[v], set1(draw_x_least));
+      w[v] = x[v];
     });
-    weighted += double(sum_of(products));
+    exp_of_negatives(w);
+    for_each_of<exp_at_once>([&](uint32_t v) {
+      f(begin + v * 16, x[v], w[v]);
+      sum = add(sum, w[v]);
+    });
   }
-  return weighted;
+  return sum_of(sum);
+}
+
+/// f(b, block) for each block's first logit; `block` takes weigh_block's function.
+template <bool finite, class F>
+inline void weigh_blocks(const float* logits, size_t n, lanes most, lanes warmth, F f) {
+  size_t b = 0;
+  for (; b + draw_block <= n; b += draw_block)
+    f(b, [&](auto g) { return weigh_block<finite, true>(logits + b, 0, most, warmth, g); });
+  if (b < n)
+    f(b, [&](auto g) { return weigh_block<finite, false>(logits + b, n - b, most, warmth, g); });
+}
+
+template <class F>
+inline void weigh_all_blocks(const float* logits, size_t n, float largest, float warmth, F f) {
+  bool finite = largest - largest == 0 && warmth - warmth == 0;
+  auto weigh = finite ? weigh_blocks<true, F> : weigh_blocks<false, F>;
+  weigh(logits, n, set1(largest), set1(warmth), f);
 }
 
 inline double weigh(const float* logits, size_t n, float largest, float temperature, float* x,
                     float* w, float* sums) {
-  float warmth = 1 / temperature;
-  bool finite = largest - largest == 0 && warmth - warmth == 0;
-  return (finite ? weigh_from<true> : weigh_from<false>)(logits, n, largest, warmth, x, w, sums);
+  double weighted = 0;
+  weigh_all_blocks(logits, n, largest, 1 / temperature, [&](size_t b, auto block) {
+    lanes products = zero();
+    sums[b / draw_block] = block([&](size_t i, lanes of_x, lanes of_w) {
+      store(x + b + i, of_x);
+      store(w + b + i, of_w);
+      products = add(products, mul(of_x, of_w));
+    });
+    weighted += double(sum_of(products));
+  });
+  return weighted;
+}
+
+inline double weight_of_all(const float* logits, size_t n, float largest) {
+  double sum = 0;
+  weigh_all_blocks(logits, n, largest, 1,
+                   [&](size_t, auto block) { sum += double(block([](size_t, lanes, lanes) {})); });
+  return sum;
 }
 
 inline double weighted(const float* x, const float* w, size_t blocks) {
@@ -100,13 +135,11 @@ inline double weighted(const float* x, const float* w, size_t blocks) {
   return sum;
 }
 
-inline void nearness(const float* x, float to, size_t blocks, float* keys) {
-  for (size_t i = 0; i < blocks * draw_block; i += 16)
-    store(keys + i, sub(zero(), absolute(sub(load(x + i), set1(to)))));
-}
+inline lanes nearness(lanes x, lanes to) { return sub(zero(), absolute(sub(x, to))); }
 
-inline void mass_from(const float* keys, const float* w, size_t blocks, const draw_keys& least,
-                      draw_masses& found) {
+inline void mass_from(const float* x, float to, const float* w, size_t blocks,
+                      const draw_keys& least, draw_masses& found) {
+  lanes near = set1(to);
   lanes bar[draw_at_once];
   for (size_t k = 0; k < draw_at_once; k++) {
     bar[k] = set1(least[k]), found[k] = {0, blocks * draw_block};
@@ -115,7 +148,7 @@ inline void mass_from(const float* keys, const float* w, size_t blocks, const dr
     lanes sum[draw_at_once];
     for (size_t k = 0; k < draw_at_once; k++) sum[k] = zero();
     for (size_t i = b; i < b + draw_block; i += 16) {
-      lanes key = load(keys + i), weight = load(w + i);
+      lanes key = nearness(load(x + i), near), weight = load(w + i);
 #pragma GCC unroll 4
       for (size_t k = 0; k < draw_at_once; k++) {
         lane_mask lighter = less(key, bar[k]);
@@ -127,34 +160,57 @@ inline void mass_from(const float* keys, const float* w, size_t blocks, const dr
   }
 }
 
-inline size_t find(const float* keys, size_t blocks, float least, float below, uint32_t* at) {
+/// Where f(i) is in [least, below).
+template <class F>
+inline size_t find_by(size_t blocks, float least, float below, uint32_t* at, F f) {
   size_t found = 0;
   for (size_t i = 0; i < blocks * draw_block; i += 16) {
-    lanes key = load(keys + i);
+    lanes key = f(i);
     uint32_t here = bits_of(less(key, set1(below))) & ~bits_of(less(key, set1(least)));
     for (; here != 0; here &= here - 1) at[found++] = uint32_t(i) + uint32_t(__builtin_ctz(here));
   }
   return found;
 }
 
-inline void drop(const float* keys, size_t blocks, float least, float* w, float* sums) {
+inline size_t find(const float* keys, size_t blocks, float least, float below, uint32_t* at) {
+  return find_by(blocks, least, below, at, [=](size_t i) { return load(keys + i); });
+}
+
+inline size_t find_near(const float* x, float to, size_t blocks, float least, float below,
+                        uint32_t* at) {
+  return find_by(blocks, least, below, at,
+                 [=](size_t i) { return nearness(load(x + i), set1(to)); });
+}
+
+template <class F>
+inline void drop_by(size_t blocks, float least, float* w, float* sums, F f) {
   for (size_t b = 0; b < blocks * draw_block; b += draw_block) {
     sums[b / draw_block] = sum_of_block(b, [&](size_t i) {
-      lanes kept = select(less(load(keys + i), set1(least)), zero(), load(w + i));
+      lanes kept = select(less(f(i), set1(least)), zero(), load(w + i));
       store(w + i, kept);
       return kept;
     });
   }
 }
 
+inline void drop_far(const float* x, float to, size_t blocks, float least, float* w, float* sums) {
+  drop_by(blocks, least, w, sums, [=](size_t i) { return nearness(load(x + i), set1(to)); });
+}
+
+inline void drop_light(size_t blocks, float least, float* w, float* sums) {
+  drop_by(blocks, least, w, sums, [=](size_t i) { return load(w + i); });
+}
+
 constexpr draw_row draw_functions{.maxima = maxima,
                                   .allow = allow,
                                   .weigh = weigh,
+                                  .weight_of_all = weight_of_all,
                                   .weighted = weighted,
-                                  .nearness = nearness,
                                   .mass_from = mass_from,
                                   .find = find,
-                                  .drop = drop};
+                                  .find_near = find_near,
+                                  .drop_far = drop_far,
+                                  .drop_light = drop_light};
 
 }  // namespace
 }  // namespace lethe

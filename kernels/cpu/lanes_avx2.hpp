@@ -12,6 +12,7 @@ namespace {
 
 inline constexpr uint32_t tile_panels = 1;
 inline constexpr uint32_t one_row_panels = 4;
+inline constexpr uint32_t exp_at_once = 1;
 
 struct lanes {
   __m256 lo, hi;

@@ -5,23 +5,41 @@
 namespace lethe {
 namespace {
 
+/// f(i) for each of the first few numbers, one after the other in the code as well.
+template <uint32_t count, class F>
+[[gnu::always_inline]] inline void for_each_of(F f) {
+#pragma GCC unroll 8
+  for (uint32_t i = 0; i < count; i++) f(i);
+}
+
 /// e^x for x <= 0, within one unit in the last place; 0 where the result would be denormal
-/// (below -87.3365), since denormals are slow. A NaN stays one.
-inline lanes exp_of_negative(lanes x) {
+/// (below -87.3365), since denormals are slow. A NaN stays one. Step by step for all of x: each
+/// step waits for the one before it, and the others fill that time.
+template <uint32_t count>
+inline void exp_of_negatives(lanes (&x)[count]) {
   constexpr float least = -0x1.5d589ep+6f;  // log of the least normal float, rounded up
   constexpr float ln2_high = 0x1.62e430p-1f, ln2_low = -0x1.05c610p-29f;
-  lanes bounded = max(set1(least), x);
-  lanes n = round_to_whole(mul(bounded, set1(0x1.715476p+0f)));
-  lanes r = fma(n, set1(-ln2_high), bounded);
-  r = fma(n, set1(-ln2_low), r);
   // 1 + r + r^2 * (...), fitted on |r| <= ln(2)/2 to a relative error of 3.2e-9.
-  lanes p = fma(r, set1(0x1.6a5056p-10f), set1(0x1.123974p-7f));
-  p = fma(p, r, set1(0x1.5558acp-5f));
-  p = fma(p, r, set1(0x1.555492p-3f));
-  p = fma(p, r, set1(0x1.fffffcp-2f));
-  p = fma(p, r, set1(1.0f));
-  p = fma(p, r, set1(1.0f));
-  return select(less(x, set1(least)), zero(), times_power_of_two(p, n));
+  constexpr float of_r[] = {0x1.5558acp-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1, 1};
+  lanes bounded[count], n[count], r[count], p[count];
+  for_each_of<count>([&](uint32_t i) { bounded[i] = max(set1(least), x[i]); });
+  for_each_of<count>([&](uint32_t i) { n[i] = mul(bounded[i], set1(0x1.715476p+0f)); });
+  for_each_of<count>([&](uint32_t i) { n[i] = round_to_whole(n[i]); });
+  for_each_of<count>([&](uint32_t i) { r[i] = fma(n[i], set1(-ln2_high), bounded[i]); });
+  for_each_of<count>([&](uint32_t i) { r[i] = fma(n[i], set1(-ln2_low), r[i]); });
+  for_each_of<count>(
+      [&](uint32_t i) { p[i] = fma(r[i], set1(0x1.6a5056p-10f), set1(0x1.123974p-7f)); });
+  for_each_of<5>([&](uint32_t k) {
+    for_each_of<count>([&](uint32_t i) { p[i] = fma(p[i], r[i], set1(of_r[k])); });
+  });
+  for_each_of<count>([&](uint32_t i) {
+    x[i] = select(less(x[i], set1(least)), zero(), times_power_of_two(p[i], n[i]));
+  });
+}
+inline lanes exp_of_negative(lanes x) {
+  lanes alone[1] = {x};
+  exp_of_negatives(alone);
+  return alone[0];
 }
 
 inline float first_of(lanes a) {

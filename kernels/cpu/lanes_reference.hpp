@@ -14,6 +14,8 @@ inline constexpr uint32_t tile_panels = 1;
 /// Panels that one row takes at once: in streams of reading, with sums that don't wait for each
 /// other.
 inline constexpr uint32_t one_row_panels = 1;
+/// Vectors whose exponentials are computed side by side, where registers suffice.
+inline constexpr uint32_t exp_at_once = 1;
 
 struct lanes {
   float v[16];

@@ -1,6 +1,7 @@
 #include "runtime/batch/drawing.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -17,23 +18,20 @@ constexpr size_t whole(size_t n) { return draw_blocks(n) * draw_block; }
 
 sampler_scratch::sampler_scratch(uint32_t vocab, std::pmr::memory_resource* memory)
     : vocab_(vocab),
-      logits_(vocab, memory),
       x_(whole(vocab), memory),
       w_(whole(vocab), memory),
-      keys_(whole(vocab), memory),
       sums_(draw_blocks(vocab), memory),
       ids_(vocab, memory),
       places_(whole(vocab), memory) {}
 
 size_t sampler_scratch::bytes(uint32_t vocab) {
-  constexpr size_t alignments = 7 * alignof(std::max_align_t);
-  return vocab * (sizeof(float) + sizeof(uint32_t)) +
-         whole(vocab) * (3 * sizeof(float) + sizeof(uint32_t)) +
+  constexpr size_t alignments = 5 * alignof(std::max_align_t);
+  return vocab * sizeof(uint32_t) + whole(vocab) * (2 * sizeof(float) + sizeof(uint32_t)) +
          draw_blocks(vocab) * sizeof(float) + alignments;
 }
 
 void sampler_scratch::wipe() {
-  for (auto* room : {&logits_, &x_, &w_, &keys_, &sums_}) room->wipe();
+  for (auto* room : {&x_, &w_, &sums_}) room->wipe();
   for (auto* room : {&ids_, &places_}) room->wipe();
 }
 
@@ -55,7 +53,7 @@ class drawing {
 
   /// The largest logit's place; 0 where none is above -inf.
   size_t likeliest(std::span<const float> logits) {
-    auto maxima = room_.sums_.first(draw_blocks(logits.size()));
+    auto maxima = room_.maxima();
     row_.maxima(logits.data(), logits.size(), maxima.data());
     return index_of_largest(logits, maxima);
   }
@@ -70,10 +68,10 @@ class drawing {
   /// Of the k most likely, the lowest ids among equals; k is less than there are. The likeliest
   /// of each block were left in `sums`: where k of them reach it, k or more of all do.
   void weigh_top(std::span<const float> logits, uint32_t k, float largest, float temperature) {
-    auto maxima = room_.sums_.first(draw_blocks(logits.size()));
+    auto maxima = room_.maxima();
     if (k > maxima.size()) {
       weigh(logits, largest, temperature);
-      cut(x_, {.count = k});
+      cut(0, {.count = k});
       weighted_ = row_.weighted(x_.data(), w_.data(), blocks_);
       return;
     }
@@ -88,7 +86,8 @@ class drawing {
       std::ranges::sort(places);
     }
     auto ids = room_.ids_.first(places.size());
-    auto theirs = room_.keys_.first(places.size());
+    // No place is written that is still to be read, where x is what the logits are in.
+    auto theirs = room_.x_.first(places.size());
     for (size_t i = 0; i < places.size(); ++i) ids[i] = places[i], theirs[i] = logits[places[i]];
     weigh(theirs, largest, temperature);
     ids_ = ids;
@@ -96,17 +95,14 @@ class drawing {
 
   /// Meister et al., "Locally typical sampling": those whose surprise is nearest to the expected
   /// one, until they hold `share`. The expected x tells as much as the expected surprise.
-  void keep_typical(double share) {
-    double expected = weighted_ / total_;
-    row_.nearness(x_.data(), float(expected), blocks_, keys_.data());
-    cut(keys_, {.weight = share * total_});
-  }
+  void keep_typical(double share) { cut(float(weighted_ / total_), {.weight = share * total_}); }
 
-  void keep_top(double share) { cut(x_, {.weight = share * total_}); }
+  void keep_top(double share) { cut(0, {.weight = share * total_}); }
 
   void keep_heavy(float of_largest) {
     row_.maxima(w_.data(), w_.size(), sums_.data());
-    drop(w_, of_largest * std::ranges::max(sums_));
+    row_.drop_light(blocks_, of_largest * std::ranges::max(sums_), w_.data(), sums_.data());
+    add_up();
   }
 
   /// The id where the sum of weights passes u of the total; never one without a weight.
@@ -132,8 +128,8 @@ class drawing {
 
   void shape(size_t blocks) {
     blocks_ = blocks;
-    for (auto [mine, room] : {std::pair{&x_, &room_.x_}, {&w_, &room_.w_}, {&keys_, &room_.keys_}})
-      *mine = room->first(blocks * draw_block);
+    x_ = room_.x_.first(blocks * draw_block);
+    w_ = room_.w_.first(blocks * draw_block);
     sums_ = room_.sums_.first(blocks);
   }
 
@@ -142,8 +138,8 @@ class drawing {
     for (float sum : sums_) total_ += double(sum);
   }
 
-  void drop(std::span<const float> keys, float least) {
-    row_.drop(keys.data(), blocks_, least, w_.data(), sums_.data());
+  void drop_far(float to, float least) {
+    row_.drop_far(x_.data(), to, blocks_, least, w_.data(), sums_.data());
     add_up();
   }
 
@@ -159,30 +155,30 @@ class drawing {
     return room.first(found);
   }
 
-  /// Keeps those with the largest keys, as many as it takes; among equals the likelier, then the
-  /// lowest ids.
-  void cut(std::span<const float> keys, draw_goal goal) {
+  /// Keeps those whose x is nearest to one, as many as it takes; among equals the likelier, then
+  /// the lowest ids.
+  void cut(float to, draw_goal goal) {
     draw_cut c{.from_low = {total_, blocks_ * draw_block}};
     while (c.goes_on()) {
       // The middle, and what the next middle may be, so that one pass serves two steps.
       float middle = c.middle();
       draw_keys at = {middle, c.middle_of(c.low, middle), c.middle_of(middle, c.high)};
       draw_masses from;
-      row_.mass_from(keys.data(), w_.data(), blocks_, at, from);
+      row_.mass_from(x_.data(), to, w_.data(), blocks_, at, from);
       c.take(middle, from[0], goal);
       size_t next = c.low == middle ? 2 : 1;
       if (c.goes_on()) c.take(at[next], from[next], goal);
     }
     auto places = room_.places_.first(c.from_low.count - c.from_high.count);
-    places = places.first(row_.find(keys.data(), blocks_, c.low, c.high, places.data()));
-    settle(keys, places, c.from_high, goal);
+    places = places.first(row_.find_near(x_.data(), to, blocks_, c.low, c.high, places.data()));
+    settle(to, places, c.from_high, goal);
   }
 
   /// The last steps of a cut: `places` hold those in question, `so_far` is what comes before them.
-  void settle(std::span<const float> keys, std::span<uint32_t> places, draw_mass so_far,
-              draw_goal goal) {
+  void settle(float to, std::span<uint32_t> places, draw_mass so_far, draw_goal goal) {
+    auto key = [&](uint32_t place) { return -std::fabs(x_[place] - to); };
     auto first = [&](uint32_t a, uint32_t b) {
-      if (keys[a] != keys[b]) return keys[a] > keys[b];
+      if (key(a) != key(b)) return key(a) > key(b);
       return x_[a] != x_[b] ? x_[a] > x_[b] : a < b;
     };
     if (!std::ranges::is_sorted(places, first)) std::ranges::sort(places, first);
@@ -192,9 +188,9 @@ class drawing {
       ++so_far.count;
     }
     if (kept == 0) return;
-    float least = keys[places[kept - 1]];
-    for (; kept < places.size() && keys[places[kept]] == least; ++kept) w_[places[kept]] = 0;
-    drop(keys, least);
+    float least = key(places[kept - 1]);
+    for (; kept < places.size() && key(places[kept]) == least; ++kept) w_[places[kept]] = 0;
+    drop_far(to, least);
     if (moves_together(so_far.count, blocks_)) move_together();
   }
 
@@ -212,14 +208,14 @@ class drawing {
     ids_ = ids;
     shape(draw_blocks(left));
     std::fill(x_.begin() + ptrdiff_t(left), x_.end(), draw_below_all);
-    drop(x_, draw_x_least);
+    drop_far(0, draw_x_least);
   }
 
   sampler_scratch& room_;
   const draw_row& row_;
   std::span<const uint32_t> ids_;  // empty: each place is its own id
   size_t blocks_ = 0;
-  std::span<float> x_, w_, keys_, sums_;
+  std::span<float> x_, w_, sums_;
   double total_ = 0;     // of weights
   double weighted_ = 0;  // x * w, before any cut by another key
 };

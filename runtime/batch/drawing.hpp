@@ -41,15 +41,16 @@ class sampler_scratch {
   uint32_t vocab() const { return vocab_; }
   void wipe();
 
-  /// For a row's logits that are not drawn from as they came.
-  std::span<float> changed() { return logits_.first(vocab_); }
+  /// For a row's logits where penalties, biases or a form change them; the draw writes over them.
+  std::span<float> changed() { return x_.first(vocab_); }
+  /// For the largest logit of each block.
+  std::span<float> maxima() { return sums_.first(draw_blocks(vocab_)); }
 
  private:
   friend class drawing;
 
   uint32_t vocab_;
-  wiped_room<float> logits_;  // where penalties, biases or a form change them
-  wiped_room<float> x_, w_, keys_, sums_;
+  wiped_room<float> x_, w_, sums_;
   wiped_room<uint32_t> ids_, places_;
 };
 

@@ -17,32 +17,12 @@ float without_nan(float logit) { return logit > logit_lowest ? logit : logit_low
 
 }  // namespace
 
-float logprobs::largest_of(std::span<const float> block) const {
-  float most;
-  row_.maxima(block.data(), block.size(), &most);
-  return most;
-}
-
-/// f(i, part) for each block, of which the first logit is the i-th.
-template <class F>
-void logprobs::for_blocks(F f) const {
-  for (size_t i = 0; i < logits_.size(); i += draw_block)
-    f(i, logits_.subspan(i, std::min(draw_block, logits_.size() - i)));
-}
-
-logprobs::logprobs(std::span<const float> logits)
-    : logits_(logits), row_(best_cpu_row().draw), largest_(logit_lowest) {
-  std::array<float, draw_block> x, w;
-  for_blocks([this](size_t, std::span<const float> part) {
-    largest_ = std::max(largest_, largest_of(part));
-  });
-  double sum = 0;
-  for_blocks([&](size_t, std::span<const float> part) {
-    float here = 0;
-    row_.weigh(part.data(), part.size(), largest_, 1, x.data(), w.data(), &here);
-    sum += double(here);
-  });
-  log_sum_ = std::log(sum);
+logprobs::logprobs(std::span<const float> logits, std::span<float> room)
+    : logits_(logits), maxima_(room), row_(best_cpu_row().draw) {
+  check(room.size() == draw_blocks(logits.size()));
+  row_.maxima(logits.data(), logits.size(), room.data());
+  largest_ = std::ranges::max(room);
+  log_sum_ = std::log(row_.weight_of_all(logits.data(), logits.size(), largest_));
 }
 
 /// Equal infinities are equal.
@@ -67,9 +47,10 @@ uint32_t logprobs::top(std::span<token_logprob> out) const {
     for (; at > 0 && logit > out[at - 1].logprob; --at) out[at] = out[at - 1];
     out[at] = {.id = uint32_t(id), .logprob = logit};
   };
-  for_blocks([&](size_t first, std::span<const float> block) {
+  for (size_t first = 0; first < logits_.size(); first += draw_block) {
     bool full = found == out.size();
-    if (full && !(largest_of(block) > out.back().logprob)) return;
+    if (full && !(maxima_[first / draw_block] > out.back().logprob)) continue;
+    auto block = logits_.subspan(first, std::min(draw_block, logits_.size() - first));
     if (full && block.size() == draw_block && largest_ < infinity) {  // else it is not below
       std::array<uint32_t, draw_block> places;
       size_t likely = row_.find(block.data(), 1, out.back().logprob, infinity, places.data());
@@ -77,7 +58,7 @@ uint32_t logprobs::top(std::span<token_logprob> out) const {
     } else {
       for (size_t i = 0; i < block.size(); ++i) take(first + i);
     }
-  });
+  }
   for (token_logprob& best : out.first(found)) best.logprob = of_logit(best.logprob);
   return found;
 }

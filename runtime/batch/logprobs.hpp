@@ -13,10 +13,11 @@ struct token_logprob {
 };
 
 /// Logarithms of probabilities of one row of the model's raw logits: no temperature, no penalty,
-/// no bias, no filter. NaN counts as -inf. Takes one pass to make; views the logits.
+/// no bias, no filter. NaN counts as -inf. Views the logits, and `room` for the largest of each
+/// block.
 class logprobs {
  public:
-  explicit logprobs(std::span<const float> logits);
+  logprobs(std::span<const float> logits, std::span<float> room);
 
   float of(uint32_t id) const;
   /// The out.size() most likely, best first, lower id first among equals. Returns how many: fewer
@@ -25,11 +26,8 @@ class logprobs {
 
  private:
   float of_logit(float logit) const;
-  float largest_of(std::span<const float> block) const;
-  template <class F>
-  void for_blocks(F f) const;
 
-  std::span<const float> logits_;
+  std::span<const float> logits_, maxima_;
   const draw_row& row_;
   float largest_;
   double log_sum_;  // of exp(logit - largest_)

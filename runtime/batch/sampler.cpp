@@ -57,7 +57,7 @@ sampled sample(std::span<const float> logits, const sampling& how, const token_c
   drawn.id = draw(row, adjusted(logits, how, counts, allowed, row, scratch),
                   numbers_of(how, choice, position), scratch, allowed);
   if (how.want_logprob || how.logprobs > 0) {
-    logprobs raw(logits);
+    logprobs raw(logits, scratch.maxima());
     drawn.logprob = raw.of(drawn.id);
     raw.top(top);
   }

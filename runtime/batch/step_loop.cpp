@@ -220,7 +220,7 @@ void step_loop::take_prompt_row(request& of, uint32_t position, std::span<const 
   uint32_t next = position + 1;
   auto& b = *of.body_;
   if (!of.wants_prompt_logprobs_ || next >= b.prompt.size()) return;
-  logprobs of_row(row);
+  logprobs of_row(row, buffers_.scratch(0).maxima());
   b.prompt_logprobs[next] = of_row.of(b.prompt[next]);
   uint32_t n = b.how.logprobs;
   if (n > 0) of_row.top({b.prompt_top.data() + size_t{next} * n, n});

@@ -20,7 +20,8 @@ TEST(Logprobs, AreLogarithmsOfTheSoftmax) {
     for (float& l : logits) l = normal(random);
     long double sum = 0;
     for (float l : logits) sum += std::exp((long double)l);
-    logprobs mine(logits);
+    std::vector<float> room(draw_blocks(vocab));
+    logprobs mine(logits, room);
     for (uint32_t id = 0; id < vocab; ++id) {
       EXPECT_NEAR(mine.of(id), double(logits[id] - std::log(sum)), 2e-6);
     }
@@ -37,7 +38,8 @@ TEST(Logprobs, ListTheMostLikelyLowestIdFirstAmongEquals) {
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(),
                      [&logits](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
-    logprobs mine(logits);
+    std::vector<float> room(draw_blocks(logits.size()));
+    logprobs mine(logits, room);
     std::vector<token_logprob> top(random() % 20);
     uint32_t found = mine.top(top);
     ASSERT_EQ(found, std::min(top.size(), logits.size()));
@@ -51,7 +53,8 @@ TEST(Logprobs, ListTheMostLikelyLowestIdFirstAmongEquals) {
 TEST(Logprobs, AreEvenWhereNothingIsAboveMinusInfinity) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   std::vector<float> logits{-infinity, std::numeric_limits<float>::quiet_NaN()};
-  logprobs mine(logits);
+  std::vector<float> room(1);
+  logprobs mine(logits, room);
   EXPECT_NEAR(mine.of(0), -std::log(2), 1e-6);
   EXPECT_NEAR(mine.of(1), -std::log(2), 1e-6);
 }
