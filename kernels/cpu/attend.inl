@@ -152,9 +152,8 @@ inline void weigh(const attention_work& w, uint32_t q, span_of_k seen) {
   raise_to(w, q, greatest_of_scores(s));
   lanes greatest = set1(w.in(w.at.maxima)[q]), total = zero();
   float* to = w.in(w.at.scores) + size_t{q} * attention_tile;
-  for (uint32_t v = 0; v < attention_tile / 16; v++) s[v] = sub(s[v], greatest);
-  exp_of_negatives(s);
   for (uint32_t v = 0; v < attention_tile / 16; v++) {
+    s[v] = exp_of_negative(sub(s[v], greatest));
     total = add(total, s[v]);
     if constexpr (scaled<T>) {
       s[v] = mul(s[v], load(w.in(w.at.value_scales) + v * 16));
