@@ -267,6 +267,23 @@ TEST(Sampler, AddsBiasesAfterPenalties) {
   EXPECT_EQ(mine.draw({-9, 1.9f, 0}, how).id, 2u);
 }
 
+/// Changed logits lie where their distances will: none may be read after it is written over.
+TEST(Sampler, DrawsAlikeFromLogitsThatABiasOfZeroChanged) {
+  constexpr uint32_t vocab = 20 * draw_block + 7;
+  sampler s(vocab);
+  std::vector<float> logits(vocab, -3);
+  for (uint32_t id : {3u, 4u, 5u, 6u, 300u, 700u, 2000u, 5000u}) logits[id] = 4 + float(id % 3);
+  const logit_bias nothing[] = {{100, 0}};
+  for (uint32_t k : {0u, 7u, 8u, 1000u}) {
+    for (uint32_t position = 0; position < 200; ++position) {
+      sampling how{.top_k = k, .seed = 3};
+      uint32_t plain = s.draw(logits, how, 0, position).id;
+      how.bias = nothing;
+      ASSERT_EQ(s.draw(logits, how, 0, position).id, plain) << k << ' ' << position;
+    }
+  }
+}
+
 TEST(Sampler, ReportsLogprobsOfTheRawLogits) {
   sampler mine(3);
   logit_bias ban[] = {{1, -100}};
