@@ -1,4 +1,5 @@
 #include "kernels/cuda/attend_tensor.inl"
+#include "kernels/cuda/attend_tensor_walk.inl"
 #include "kernels/cuda/launch.cuh"
 
 namespace lethe::device {
@@ -9,6 +10,12 @@ template device_error gpu::launch(const tensor_attend<kv_type::bf16, false>&, de
 template device_error gpu::launch(const tensor_attend<kv_type::bf16, true>&, device_stream);
 template device_error gpu::launch(const tensor_attend<kv_type::int8, false>&, device_stream);
 template device_error gpu::launch(const tensor_attend<kv_type::int8, true>&, device_stream);
+template device_error gpu::launch(const tensor_walk<kv_type::f32, 2>&, device_stream);
+template device_error gpu::launch(const tensor_walk<kv_type::f32, 4>&, device_stream);
+template device_error gpu::launch(const tensor_walk<kv_type::bf16, 2>&, device_stream);
+template device_error gpu::launch(const tensor_walk<kv_type::bf16, 4>&, device_stream);
+template device_error gpu::launch(const tensor_walk<kv_type::int8, 2>&, device_stream);
+template device_error gpu::launch(const tensor_walk<kv_type::int8, 4>&, device_stream);
 template device_error gpu::launch(const join_spans&, device_stream);
 
 }  // namespace lethe::device

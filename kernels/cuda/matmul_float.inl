@@ -21,6 +21,10 @@ struct float_rows {
   size_t stride;
 
   launch_shape shape() const { return place.shape(R, join_words<R>); }
+  template <class Block, class Ask>
+  LETHE_BODY void foresee(Block& block, Ask ask) const {
+    foresee_panels<T, panel_rows>(block, place, block.x(), 1, ask);
+  }
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {

@@ -138,6 +138,10 @@ struct int8_rows {
   x_rows x;
 
   launch_shape shape() const { return place.shape(R, join_words<R>); }
+  template <class Block, class Ask>
+  LETHE_BODY void foresee(Block& block, Ask ask) const {
+    foresee_panels<T, warp_lanes>(block, place, block.x(), 1, ask);
+  }
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {

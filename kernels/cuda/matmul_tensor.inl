@@ -33,6 +33,32 @@ LETHE_BODY product_rows<tensor_type<T>> tensor_rows(const uint32_t (&w)[4], uint
   }
 }
 
+/// What a lane has of a step: columns 4t to 4t + 3, of rows 2g and 2g + 1 of each panel (a word a
+/// column) and of row 8c + g of x. So tensor cores' row g is the panel's 2g, row g + 8 its 2g + 1;
+/// which column lies where is the same for both factors.
+template <uint32_t P, uint32_t C>
+struct step_numbers {
+  uint32_t w[P][4];
+  float x[C][4];
+};
+/// sums[p * C + c]: of panel p and rows 8c to 8c + 7 of x.
+template <dtype T, uint32_t P, uint32_t C, class Block>
+LETHE_BODY void add_step(Block& block, const step_numbers<P, C>& n,
+                         product_sums<tensor_type<T>> (&sums)[P * C]) {
+  constexpr product_type as = tensor_type<T>;
+  for (uint32_t i = 0; i < tensor_step / facts_of(as).depth; i++) {
+    product_columns<as> columns[C];
+    for (uint32_t c = 0; c < C; c++) columns[c] = tensor_columns<T>(n.x[c], i);
+    for (uint32_t p = 0; p < P; p++) {
+      product_rows<as> rows = tensor_rows<T>(n.w[p], i);
+      for (uint32_t c = 0; c < C; c++) {
+        product_sums<as>& sum = sums[p * C + c];
+        sum = block.template multiply<as>(rows, columns[c], sum);
+      }
+    }
+  }
+}
+
 /// P panels with 8 * C rows of x. A warp for each segment of K.
 template <dtype T, uint32_t P, uint32_t C>
 struct tensor_products {
@@ -51,37 +77,34 @@ struct tensor_products {
     panels.x = blocks_for(panels.x, P);
     return panels;
   }
+  template <class Block, class Ask>
+  LETHE_BODY void foresee(Block& block, Ask ask) const {
+    foresee_panels<T, warp_lanes>(block, place, block.x() * P, P, ask);
+  }
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {
     lane_stretch s(*this, block);
-    product_sums<as> sums[P][C] = {};
+    product_sums<as> sums[P * C] = {};
     numbers now = read(s, s.begin);
     LETHE_TWO_TURNS
     for (uint32_t k = s.begin; k < s.end; k += ahead * step) {
       numbers next = read(s, k + ahead * step);
       for (uint32_t i = 0; i < ahead; i++) {
-        if (k + i * step < s.end) add(block, now.of[i], sums);
+        if (k + i * step < s.end) add_step<T, P, C>(block, now.of[i], sums);
       }
       now = next;
     }
     LETHE_UNROLL
     for (uint32_t p = 0; p < P; p++) {
       if (p > 0) block.barrier();
-      store(block, p, sums[p]);
+      store(block, p, sums + p * C);
     }
   }
 
  private:
-  /// What a lane reads of a step: columns 4t to 4t + 3, of rows 2g and 2g + 1 of each panel (a word
-  /// a column) and of row 8c + g of x. So tensor cores' row g is the panel's 2g, row g + 8 its
-  /// 2g + 1; which column lies where is the same for both factors.
-  struct step_numbers {
-    uint32_t w[P][4];
-    float x[C][4];
-  };
   struct numbers {
-    step_numbers of[ahead];
+    step_numbers<P, C> of[ahead];
   };
 
   /// A lane's own stretch of K.
@@ -122,8 +145,8 @@ struct tensor_products {
     return n;
   }
   /// Without a branch, behind which nvcc would wait for what was read before it.
-  LETHE_BODY static step_numbers read_whole(const lane_stretch& s, uint32_t k) {
-    step_numbers n;
+  LETHE_BODY static step_numbers<P, C> read_whole(const lane_stretch& s, uint32_t k) {
+    step_numbers<P, C> n;
     for (uint32_t p = 0; p < P; p++) {
       for (uint32_t j = 0; j < 4; j++) {
         n.w[p][j] = load<uint32_t>(s.rows[p] + size_t{k + j} * panel_rows * 2);
@@ -136,8 +159,8 @@ struct tensor_products {
     return n;
   }
   /// Zeros beyond the segment.
-  LETHE_BODY static step_numbers read_step(const lane_stretch& s, uint32_t k) {
-    step_numbers n;
+  LETHE_BODY static step_numbers<P, C> read_step(const lane_stretch& s, uint32_t k) {
+    step_numbers<P, C> n;
     for (uint32_t p = 0; p < P; p++) {
       for (uint32_t j = 0; j < 4; j++) {
         bool real = k + j < s.end;
@@ -150,23 +173,9 @@ struct tensor_products {
     return n;
   }
 
-  template <class Block>
-  LETHE_BODY static void add(Block& block, const step_numbers& n, product_sums<as> (&sums)[P][C]) {
-    constexpr uint32_t products = step / facts_of(as).depth;
-    for (uint32_t i = 0; i < products; i++) {
-      product_columns<as> columns[C];
-      for (uint32_t c = 0; c < C; c++) columns[c] = tensor_columns<T>(n.x[c], i);
-      for (uint32_t p = 0; p < P; p++) {
-        product_rows<as> rows = tensor_rows<T>(n.w[p], i);
-        for (uint32_t c = 0; c < C; c++) {
-          sums[p][c] = block.template multiply<as>(rows, columns[c], sums[p][c]);
-        }
-      }
-    }
-  }
   /// Of panel p of the block's.
   template <class Block>
-  LETHE_BODY void store(Block& block, uint32_t p, const product_sums<as> (&sums)[C]) const {
+  LETHE_BODY void store(Block& block, uint32_t p, const product_sums<as>* sums) const {
     uint32_t segment = block.thread() / warp_lanes, lane = block.thread() % warp_lanes;
     for (uint32_t c = 0; c < C; c++) {
       for (uint32_t i = 0; i < 4; i++) {

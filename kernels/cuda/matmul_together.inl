@@ -34,10 +34,30 @@ struct products {
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {
+    uint32_t i = index(block);
+    later_block<Block> own = part_of(block, i);
+    of[i](own);
+  }
+  template <class Block, class Ask>
+  LETHE_BODY void foresee(Block& block, Ask ask) const requires requires(later_block<Block>& own) {
+    Product{}.foresee(own, ask);
+  }
+  {
+    uint32_t i = index(block);
+    later_block<Block> own = part_of(block, i);
+    of[i].foresee(own, ask);
+  }
+
+ private:
+  template <class Block>
+  LETHE_BODY uint32_t index(Block& block) const {
     uint32_t i = 0;
     while (block.x() >= ends[i]) i++;
-    later_block<Block> own{block, i == 0 ? 0 : ends[i - 1]};
-    of[i](own);
+    return i;
+  }
+  template <class Block>
+  LETHE_BODY later_block<Block> part_of(Block& block, uint32_t i) const {
+    return {block, i == 0 ? 0 : ends[i - 1]};
   }
 };
 

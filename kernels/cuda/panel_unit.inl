@@ -46,20 +46,30 @@ struct packed_scales {
   uint32_t half[2], of_unit[2];
 };
 
-/// Unit u of one row (lane) of a panel.
-template <dtype T>
-struct unit_place {
-  static constexpr unit_facts facts = unit_of(T);
-  const uint8_t* unit;
-  const uint8_t* header;
-  uint32_t lane;
-
-  LETHE_BODY unit_place(const uint8_t* panel, uint32_t u, uint32_t row) : lane(row) {
-    constexpr uint32_t per_block = block_elements(T) / unit_columns;
-    constexpr uint32_t block_bytes = panel_block_bytes(T), bytes = unit_bytes(T);
-    header = panel + size_t{u / per_block} * block_bytes;
-    unit = header + facts.header_bytes + u % per_block * bytes;
+/// Where bytes of a panel lie. get(n): the word n bytes behind, n being a multiple of its size.
+struct in_memory {
+  const uint8_t* at;
+  template <class Word>
+  LETHE_BODY Word get(uint32_t n) const {
+    return load<Word>(at + n);
   }
+};
+template <class Block>
+struct in_shared_words {
+  Block& block;
+  uint32_t first;
+  template <class Word>
+  LETHE_BODY Word get(uint32_t n) const {
+    return Word(block.get_word(first + n / 4) >> n % 4 * 8);
+  }
+};
+
+/// A unit of one row (lane) of a panel.
+template <dtype T, class From>
+struct unit_of_row {
+  static constexpr unit_facts facts = unit_of(T);
+  From header, unit;
+  uint32_t lane;
 
   LETHE_BODY unit_weights weights() const { return {numbers(), scales()}; }
   LETHE_BODY unit_scales scales() const { return scales_of(read_scales()); }
@@ -75,11 +85,15 @@ struct unit_place {
   }
 
   LETHE_BODY packed_scales read_scales() const {
-    const uint8_t* first = is_k45<T>() || T == dtype::q6_k ? header : unit;
-    packed_scales p{{load<uint16_t>(first + 2 * lane)}, {}};
-    if constexpr (has_minimum<T>()) p.half[1] = load<uint16_t>(first + 32 + 2 * lane);
-    if constexpr (is_k45<T>()) p.of_unit[0] = unit[lane], p.of_unit[1] = unit[16 + lane];
-    if constexpr (T == dtype::q6_k) p.of_unit[0] = load<uint16_t>(unit + 2 * lane);
+    const From& first = is_k45<T>() || T == dtype::q6_k ? header : unit;
+    packed_scales p{{first.template get<uint16_t>(2 * lane)}, {}};
+    if constexpr (has_minimum<T>()) p.half[1] = first.template get<uint16_t>(32 + 2 * lane);
+    if constexpr (is_k45<T>()) {
+      for (uint32_t i = 0; i < 2; i++) {
+        p.of_unit[i] = unit.template get<uint8_t>(panel_rows * i + lane);
+      }
+    }
+    if constexpr (T == dtype::q6_k) p.of_unit[0] = unit.template get<uint16_t>(2 * lane);
     return p;
   }
   LETHE_BODY static unit_scales scales_of(const packed_scales& p) {
@@ -122,7 +136,29 @@ struct unit_place {
   static constexpr uint32_t numbers_at = facts.scale_bytes + facts.high_bytes;
 
   LETHE_BODY uint32_t word_at(uint32_t offset) const {
-    return load<uint32_t>(unit + offset + 4 * lane);
+    return unit.template get<uint32_t>(offset + 4 * lane);
+  }
+};
+
+/// Bytes of a panel before the block of unit u, and of the block before the unit behind its header.
+template <dtype T>
+LETHE_BODY size_t bytes_before_block(uint32_t u) {
+  constexpr uint32_t per_block = block_elements(T) / unit_columns, bytes = panel_block_bytes(T);
+  return size_t{u / per_block} * bytes;
+}
+template <dtype T>
+LETHE_BODY uint32_t bytes_before_unit(uint32_t u) {
+  constexpr uint32_t per_block = block_elements(T) / unit_columns, bytes = unit_bytes(T);
+  return u % per_block * bytes;
+}
+
+/// Unit u of one row of a panel.
+template <dtype T>
+struct unit_place : unit_of_row<T, in_memory> {
+  LETHE_BODY unit_place(const uint8_t* panel, uint32_t u, uint32_t row)
+      : unit_of_row<T, in_memory>{{panel + bytes_before_block<T>(u)}, {}, row} {
+    constexpr uint32_t header = unit_of(T).header_bytes;
+    this->unit.at = this->header.at + header + bytes_before_unit<T>(u);
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cuda/attend_tensor.inl"
+#include "kernels/cuda/attend_tensor_walk.inl"
 #include "kernels/cuda/matmul_tensor_tile.inl"
 #include "kernels/cuda/row.inl"
 
@@ -31,11 +32,17 @@ struct tensor_launchers {
       return launchers<Device>::matmul(some, x, stream);
     });
   }
+  template <kv_type K>
+  static device_error attend_to_prompts(const device_attention& a, device_stream stream) {
+    if (a.kv.head_dim <= 64) return Device::launch(tensor_walk<K, 2>{a}, stream);
+    if (a.kv.head_dim <= 128) return Device::launch(tensor_walk<K, 4>{a}, stream);
+    return Device::launch(tensor_attend<K, false>{a}, stream);
+  }
   static device_error attend(const device_attention& a, device_stream stream) {
     if (a.kv.head_dim > tensor_head_max) return launchers<Device>::attend(a, stream);
     return for_type(a.kv.type, [&]<class Type>(Type) {
       constexpr kv_type type = Type::value;
-      if (a.tokens_max != 1) return Device::launch(tensor_attend<type, false>{a}, stream);
+      if (a.tokens_max != 1) return attend_to_prompts<type>(a, stream);
       device_error error = Device::launch(tensor_attend<type, true>{a}, stream);
       return error ? error : Device::launch(join_spans{a}, stream);
     });

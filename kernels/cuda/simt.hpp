@@ -11,11 +11,19 @@
 //   barrier()               all threads of the block meet; orders shared words
 //   shuffle_xor(v, mask)    the v of the lane whose number differs in mask's bits; by whole warps
 //   get(i), put(i, v)       shared word i as a float; get_word, put_word as bits
+//   get_two(i)              shared words i and i + 1, i % 2 == 0
 //   get_four(i)             shared words i .. i + 3, i % 4 == 0
+//   copy_four(i, p)         asks for them to become what lies at p, a multiple of 16 bytes
+//   copy_word(i, p)         for shared word i to become what lies at p
+//   copies_asked()          ends a batch of what this thread has asked for
+//   copies_there<n>()       waits for its batches but the last n; others see them behind a barrier
 //   multiply<type>(a, b, c) c + a * b of small matrices that a warp holds together; by whole warps
 // nvcc compiles bodies with device_block (device.cuh); tests compile them for the CPU with a block
 // that runs its threads in any order and looks for what a GPU would do wrong in silence.
 // Every struct also has `threads`, the size of its blocks, and shape(), where and how much to run.
+// Some have foresee(block, ask): ask(range) of memory that the thread's warp will read first and
+// that no kernel writes. It may be asked for before the kernels of before have ended, which the
+// body itself comes behind.
 
 #ifdef __CUDACC__
 #define LETHE_BODY __device__ __forceinline__
@@ -38,9 +46,9 @@ struct launch_shape {
   uint32_t shared_words = 0;
 };
 
-/// Of a block. Devices from sm_80 on have it, those of 80, 90 and 100 twice a multiprocessor; a
-/// launch of more than 48 KiB has to ask for it.
-constexpr uint32_t shared_words_most = (80 << 10) / 4;
+/// Of a block. Devices from sm_80 on have it, those of 90 and 100 twice a multiprocessor; a launch
+/// of more than 48 KiB has to ask for it.
+constexpr uint32_t shared_words_most = (99 << 10) / 4;
 
 /// Blocks that a multiprocessor should have room for; 0: as many as registers happen to leave.
 template <class Body>
@@ -49,10 +57,19 @@ constexpr uint32_t blocks_side_by_side() {
   return 0;
 }
 
+/// Start and size are multiples of 16.
+struct memory_range {
+  const uint8_t* begin = nullptr;
+  uint32_t bytes = 0;
+};
+
 constexpr uint32_t warp_lanes = 32;
 
 constexpr uint32_t blocks_for(size_t n, uint32_t each) { return uint32_t((n + each - 1) / each); }
 
+struct alignas(8) two_words {
+  uint32_t v[2];
+};
 struct alignas(16) four_words {
   uint32_t v[4];
 };
@@ -119,6 +136,9 @@ LETHE_BODY uint32_t high_word(double x) { return uint32_t(__double2hiint(x)); }
 LETHE_BODY double from_words(uint32_t low, uint32_t high) {
   return __hiloint2double(int(high), int(low));
 }
+/// Of two words the halves of one side, the first word's low.
+LETHE_BODY uint32_t low_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
+LETHE_BODY uint32_t high_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
 LETHE_BODY uint32_t popcount(uint32_t bits) { return uint32_t(__popc(bits)); }
 /// Of bits that are not 0.
 LETHE_BODY uint32_t lowest_bit(uint32_t bits) { return uint32_t(__ffs(int(bits)) - 1); }
@@ -162,6 +182,8 @@ inline uint32_t high_word(double x) { return uint32_t(__builtin_bit_cast(uint64_
 inline double from_words(uint32_t low, uint32_t high) {
   return __builtin_bit_cast(double, uint64_t{high} << 32 | low);
 }
+inline uint32_t low_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
+inline uint32_t high_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
 inline uint32_t popcount(uint32_t bits) { return uint32_t(__builtin_popcount(bits)); }
 inline uint32_t lowest_bit(uint32_t bits) { return uint32_t(__builtin_ctz(bits)); }
 /// What does not fit is as CUDA has it, not as x86.
@@ -193,9 +215,6 @@ LETHE_BODY int32_t round_to_int(float x) {
   return x >= -0x1p31f && x < 0x1p31f ? nearest(x) : INT32_MIN;
 }
 LETHE_BODY float from_bf16(uint16_t h) { return from_bits(uint32_t(h) << 16); }
-/// Of two words the halves of one side, the first word's low.
-LETHE_BODY uint32_t low_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
-LETHE_BODY uint32_t high_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
 /// Rounded to nearest, ties to even; a NaN stays one.
 LETHE_BODY uint16_t to_bf16(float x) {
   uint32_t bits = bits_of(x);

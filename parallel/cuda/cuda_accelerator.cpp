@@ -18,7 +18,7 @@ class cuda_accelerator final : public accelerator {
                             ? cudaMalloc(&at, bytes)
                             : cudaHostAlloc(&at, bytes, cudaHostAllocDefault);
     if (error == cudaSuccess) return static_cast<std::byte*>(at);
-    cudaGetLastError();  // or the next launch would report it
+    cudaGetLastError();  // or another call would report it
     return nullptr;
   }
   void free(memory_kind kind, std::byte* at, size_t) override {
@@ -53,7 +53,7 @@ class cuda_accelerator final : public accelerator {
     cudaError_t said = cudaStreamQuery(stream_);
     done = said != cudaErrorNotReady;
     if (done) return said;
-    cudaGetLastError();  // or the next launch would report it
+    cudaGetLastError();  // or another call would report it
     return cudaSuccess;
   }
 

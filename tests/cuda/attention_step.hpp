@@ -27,7 +27,10 @@ struct step {
   uint32_t heads = 0, first_head = 0;  // of all query heads, those of the rank; 0: all
   uint32_t window = 0, page_tokens = 16;
   kv_type type = kv_type::f32;
+  bool aligned = false;  // rows, to sixteen bytes, if they are that long
 
+  /// Of a page, before its first key.
+  uint32_t prefix() const { return aligned ? 16 : 4; }
   uint32_t query_heads() const { return heads ? heads : kv_heads * group; }
   uint32_t q_cols() const { return query_heads() * head_dim; }
   uint32_t kv_cols() const { return kv_heads * head_dim; }
@@ -49,7 +52,7 @@ struct laid_out {
 
   explicit laid_out(const step& s) {
     half_bytes = (size_t{s.page_tokens} * kv_row_bytes(s.type, s.head_dim) + 3) / 4 * 4;
-    page_bytes = 2 * half_bytes * s.kv_heads + 12;
+    page_bytes = 2 * half_bytes * s.kv_heads + (s.aligned ? 16 : 12);
     for (const request& r : s.requests) {
       uint32_t all = r.before + r.tokens, first_page = uint32_t(pages.size());
       for (uint32_t t = 0; t < all; t += run_tokens) {
@@ -65,8 +68,15 @@ struct laid_out {
 };
 
 inline device_kv kv_of(const step& s, const laid_out& at, std::byte* pool, const uint32_t* pages) {
-  return {pool,  at.page_bytes, 4,      4 + at.half_bytes, 2 * at.half_bytes,
-          pages, s.page_tokens, s.type, s.head_dim};
+  return {pool,
+          at.page_bytes,
+          s.prefix(),
+          s.prefix() + at.half_bytes,
+          2 * at.half_bytes,
+          pages,
+          s.page_tokens,
+          s.type,
+          s.head_dim};
 }
 inline kv_view view_of(const device_kv& kv, uint32_t kv_head, uint32_t first_page) {
   return {kv.pool,

@@ -109,6 +109,14 @@ std::string edges(const target& t, dtype type) {
   return multiply(t, w, {on.panels}, 66, {0, 145, 0, segments}, random);
 }
 
+/// So many rows that large tiles take them in more than one band (matmul_tree.inl).
+std::string bands(const target& t, dtype type) {
+  formats::random random(19);
+  tensor w(type, 145, block_elements(type), random);
+  placed on(t, w);
+  return multiply(t, w, {on.panels}, 1100, {9, 145, 0, segments}, random);
+}
+
 /// Rows whose numbers are all the same bits, with the largest integer scales there are; the others
 /// are by turns the largest and the smallest halves of both signs.
 void make_extreme(tensor& w, uint8_t numbers, uint8_t q6_scale) {
@@ -329,6 +337,7 @@ std::vector<check> matmul_checks() {
         {"matmul_together_" + name, [type](const target& t) { return together(t, type); }});
     if (!is_float(type)) {
       all.push_back({"matmul_edges_" + name, [type](const target& t) { return edges(t, type); }});
+      all.push_back({"matmul_bands_" + name, [type](const target& t) { return bands(t, type); }});
       all.push_back(
           {"matmul_extremes_" + name, [type](const target& t) { return extremes(t, type); }});
     }

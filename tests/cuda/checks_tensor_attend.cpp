@@ -89,6 +89,7 @@ const std::vector<request> prompts = {{0, 19}, {70, 7}, {9, 0}, {31, 1}, {120, 1
 std::string shapes(const target& t, kv_type type) {
   std::vector<step> steps = {{.requests = decodes, .head_dim = 7, .group = 2},
                              {.requests = prompts, .head_dim = 64, .group = 2},
+                             {.requests = prompts, .head_dim = 128, .group = 2, .aligned = true},
                              {.requests = decodes, .head_dim = 100, .group = 2},
                              {.requests = prompts, .head_dim = 32, .group = 3, .window = 5}};
   if (type == kv_type::f32) {
@@ -166,9 +167,14 @@ struct story {
 };
 
 std::string same_however_it_came(const target& t, kv_type type) {
-  for (uint32_t window : {0u, 70u}) {
-    uint32_t from = window == 0 ? 0 : 100;
-    step s{.requests = {{0, 135}}, .head_dim = 24, .group = 2, .window = window, .type = type};
+  const step kinds[] = {{.head_dim = 24, .group = 2},
+                        {.head_dim = 24, .group = 2, .window = 70},
+                        {.head_dim = 64, .group = 3, .aligned = true},
+                        {.head_dim = 72, .window = 70, .aligned = true},
+                        {.head_dim = 160, .window = 70}};
+  for (step s : kinds) {
+    uint32_t from = s.window == 0 ? 0 : 100;
+    s.requests = {{0, 135}}, s.type = type;
     story of(t, s, from);
     for (uint32_t position : {0u, 1u, 63u, 64u, 127u, 128u, 134u})
       if (position >= from && !of.same({position, 1}, s, {{5, 1}}))

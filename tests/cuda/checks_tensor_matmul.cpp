@@ -110,6 +110,24 @@ std::string same_in_any_company(const target& t, dtype type) {
   return "";
 }
 
+/// So many that large tiles take them in more than one band (matmul_tree.inl).
+std::string same_in_bands(const target& t, dtype type) {
+  formats::random random(27);
+  constexpr uint32_t k = 72, n = 300, rows = 1100;
+  tensor w(type, n, k, random);
+  placed on(t, w);
+  input x = random_input(rows, k, random);
+  product_part part{9, n, 0, segments};
+  const uint32_t outputs = part.row_end - part.row_begin;
+  auto all = product(t, {on.panels}, part, x, 0, rows);
+  for (uint32_t first : {0u, 500u, 1020u, rows - most}) {
+    auto some = product(t, {on.panels}, part, x, first, most - 20);
+    if (some.empty() || !std::equal(some.begin(), some.end(), &all[size_t{first} * outputs]))
+      return "rows from " + std::to_string(first) + " of many have other bits";
+  }
+  return "";
+}
+
 /// A rank's share: whole segments of some rows, in memory that has nothing else.
 struct share {
   std::vector<std::byte> panels;
@@ -199,11 +217,9 @@ std::string others_are_exact(const target& t) {
 
 std::vector<check> tensor_matmul_checks() {
   std::vector<check> all = {{"tensor_others_are_exact", others_are_exact}};
-  constexpr check_of<dtype> kinds[] = {{"near", near},
-                                       {"whole_numbers", whole_numbers},
-                                       {"company", same_in_any_company},
-                                       {"cuts", same_in_any_cut},
-                                       {"elsewhere", elsewhere_differs}};
+  constexpr check_of<dtype> kinds[] = {
+      {"near", near},           {"whole_numbers", whole_numbers}, {"company", same_in_any_company},
+      {"bands", same_in_bands}, {"cuts", same_in_any_cut},        {"elsewhere", elsewhere_differs}};
   for (dtype type : {dtype::bf16, dtype::f16})
     add_checks(all, "tensor_products_", type, name_of(type), kinds);
   return all;

@@ -23,7 +23,8 @@ double number_of(product_type t, uint32_t word, uint32_t i) {
   }
 }
 
-/// What the lanes of a warp hold, put together and multiplied; sums of floats are rounded once.
+/// What the lanes of a warp hold, put together and multiplied. Sums of floats are rounded every
+/// four of K, so that they tell which number lies where.
 void multiply_parts(machine::factors* const (&lanes)[device::warp_lanes]) {
   const product_type type = lanes[0]->type;
   const auto [depth, n, a_words, b_words] = device::facts_of(type);
@@ -43,7 +44,10 @@ void multiply_parts(machine::factors* const (&lanes)[device::warp_lanes]) {
       uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
       uint32_t& c = lanes[lane]->c[i];
       double sum = whole ? double(int32_t(c)) : double(device::from_bits(c));
-      for (uint32_t k = 0; k < depth; k++) sum += a[row][k] * b[column][k];
+      for (uint32_t k = 0; k < depth; k++) {
+        sum += a[row][k] * b[column][k];
+        if (!whole && k % 4 == 3) sum = float(sum);
+      }
       c = whole ? uint32_t(int32_t(sum)) : device::bits_of(float(sum));
     }
   }
@@ -75,10 +79,14 @@ bool machine::run_block(uint32_t threads, uint32_t shared_words,
                         std::function<void(uint32_t)> job) {
   threads_.assign(threads, {});
   shared_.assign(shared_words, {});
+  copies_.assign(threads, {});
   epoch_ = 1;
   fibers_.begin(threads, std::move(job));
   while (run_turns(turns_of(threads)) && release(threads)) {
   }
+  for (const thread_copies& c : copies_)
+    if (!c.asked.empty())
+      note("a copy that nobody waited for", c.asked[0].at.file_name(), c.asked[0].at.line());
   if (!fault_.empty()) fibers_.abandon();
   return fault_.empty();
 }
@@ -170,6 +178,7 @@ machine::factors machine::multiply(uint32_t thread, const factors& f, std::sourc
 uint32_t machine::read(uint32_t thread, uint32_t i, std::source_location at) {
   if (i >= shared_.size()) stop("a shared word that the launch does not have", at);
   shared_word& w = shared_[i];
+  if (w.copied) stop("a shared word that is being copied", at);
   if (!w.written) stop("a shared word that nobody has written", at);
   if (w.write_epoch == epoch_ && w.writer != thread)
     stop("a shared word that another thread has written since the last barrier", at);
@@ -179,17 +188,56 @@ uint32_t machine::read(uint32_t thread, uint32_t i, std::source_location at) {
   return w.value;
 }
 
-void machine::write(uint32_t thread, uint32_t i, uint32_t value, std::source_location at) {
+machine::shared_word& machine::for_writing(uint32_t thread, uint32_t i, std::source_location at) {
   if (i >= shared_.size()) stop("a shared word that the launch does not have", at);
   shared_word& w = shared_[i];
+  if (w.copied) stop("a shared word that is being copied", at);
   if (w.written && w.write_epoch == epoch_ && w.writer != thread)
     stop("a shared word that another thread has written since the last barrier", at);
   if (w.read_epoch == epoch_ && (w.read_by_many || w.reader != thread))
     stop("a shared word that another thread has read since the last barrier", at);
-  w.value = value;
   w.writer = thread;
   w.write_epoch = epoch_;
+  return w;
+}
+
+void machine::write(uint32_t thread, uint32_t i, uint32_t value, std::source_location at) {
+  shared_word& w = for_writing(thread, i, at);
+  w.value = value;
   w.written = true;
+}
+
+/// Whoever asks for what isn't there ends at a page that may not be touched.
+void machine::look_at(const device::memory_range& foreseen) {
+  if (reinterpret_cast<uintptr_t>(foreseen.begin) % 16 != 0 || foreseen.bytes % 16 != 0)
+    stop("memory foreseen that is not aligned", std::source_location::current());
+  for (uint32_t at : {0u, foreseen.bytes - 1}) {
+    [[maybe_unused]] volatile uint8_t byte = foreseen.begin[at];
+  }
+}
+
+void machine::copy(uint32_t thread, asked_copy c) {
+  if (c.word % c.count != 0 || reinterpret_cast<uintptr_t>(c.from) % (4 * c.count) != 0)
+    stop("a copy that is not aligned to its size", c.at);
+  for (uint32_t j = 0; j < c.count; j++) for_writing(thread, c.word + j, c.at).copied = true;
+  thread_copies& own = copies_[thread];
+  c.batch = own.batch;
+  own.asked.push_back(c);
+}
+
+void machine::finish_copies(uint32_t thread, uint32_t but) {
+  thread_copies& own = copies_[thread];
+  std::erase_if(own.asked, [&](const asked_copy& c) {
+    if (c.batch + but >= own.batch) return false;
+    for (uint32_t j = 0; j < c.count; j++) {
+      shared_word& w = shared_[c.word + j];
+      w.value = device::load<uint32_t>(static_cast<const uint32_t*>(c.from) + j);
+      w.written = true;
+      w.copied = false;
+      w.write_epoch = epoch_;
+    }
+    return true;
+  });
 }
 
 }  // namespace lethe::emulated

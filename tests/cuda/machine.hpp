@@ -21,7 +21,8 @@ enum class order { forwards, backwards, shuffled };
 
 /// A block that runs on the CPU, thread after thread, and stops at what a GPU would leave
 /// undefined: barriers, shuffles and products that not all threads come to, shared words outside of
-/// the launch's, read before they were written, or touched by two threads with no barrier between.
+/// the launch's, read before they were written, touched by two threads with no barrier between, or
+/// while they are being copied. A copy is made as late as may be: when it is waited for.
 class machine {
  public:
   explicit machine(order o = order::forwards, uint32_t seed = 1) : order_(o), seed_(seed) {}
@@ -98,9 +99,24 @@ class machine {
     void put(uint32_t i, float v, site at = site::current()) {
       put_word(i, device::bits_of(v), at);
     }
+    device::two_words get_two(uint32_t i, site at = site::current()) const {
+      if (i % 2 != 0) machine_.stop("shared words that are not aligned to two", at);
+      return {{get_word(i, at), get_word(i + 1, at)}};
+    }
     device::four_words get_four(uint32_t i, site at = site::current()) const {
       if (i % 4 != 0) machine_.stop("shared words that are not aligned to four", at);
       return {{get_word(i, at), get_word(i + 1, at), get_word(i + 2, at), get_word(i + 3, at)}};
+    }
+    void copy_four(uint32_t i, const void* from, site at = site::current()) {
+      machine_.copy(place_.thread, {i, 4, 0, from, at});
+    }
+    void copy_word(uint32_t i, const void* from, site at = site::current()) {
+      machine_.copy(place_.thread, {i, 1, 0, from, at});
+    }
+    void copies_asked() { machine_.copies_[place_.thread].batch++; }
+    template <uint32_t but>
+    void copies_there() {
+      machine_.finish_copies(place_.thread, but);
     }
 
    private:
@@ -121,7 +137,16 @@ class machine {
   struct shared_word {
     uint32_t value = 0, writer = 0, reader = 0;
     uint32_t write_epoch = 0, read_epoch = 0;
-    bool written = false, read_by_many = false;
+    bool written = false, read_by_many = false, copied = false;  // being copied
+  };
+  struct asked_copy {
+    uint32_t word, count, batch;
+    const void* from;
+    std::source_location at;
+  };
+  struct thread_copies {
+    std::vector<asked_copy> asked;  // and not there
+    uint32_t batch = 0;             // of what is asked for next
   };
 
   template <class Body>
@@ -136,7 +161,11 @@ class machine {
   uint32_t shuffle(uint32_t thread, uint32_t value, uint32_t mask, std::source_location at);
   factors multiply(uint32_t thread, const factors& f, std::source_location at);
   uint32_t read(uint32_t thread, uint32_t i, std::source_location at);
+  shared_word& for_writing(uint32_t thread, uint32_t i, std::source_location at);
   void write(uint32_t thread, uint32_t i, uint32_t value, std::source_location at);
+  void copy(uint32_t thread, asked_copy c);
+  void finish_copies(uint32_t thread, uint32_t but);
+  void look_at(const device::memory_range& foreseen);
   [[noreturn]] void stop(const char* what, std::source_location at);
   void note(const std::string& what, const char* file, uint32_t line);
 
@@ -148,6 +177,7 @@ class machine {
   calls* later_ = nullptr;
   std::vector<thread_state> threads_;
   std::vector<shared_word> shared_;
+  std::vector<thread_copies> copies_;
   uint32_t epoch_ = 0;
 };
 
@@ -172,6 +202,10 @@ device_error machine::run(const Body& body) {
   for (uint32_t at : turns_of(shape.x * shape.y)) {
     bool ran = run_block(Body::threads, shape.shared_words, [&](uint32_t thread) {
       block b(*this, {at % shape.x, at / shape.x, thread});
+      auto look = [&](const device::memory_range& r) { look_at(r); };
+      if constexpr (requires { body.foresee(b, look); }) {
+        if (thread % device::warp_lanes == 0) body.foresee(b, look);
+      }
       body(b);
     });
     if (!ran) return launch_failed;

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "tests/cuda/guarded.hpp"
@@ -229,7 +231,9 @@ TEST(CudaMachine, FindsAProductWithoutAllLanes) {
 TEST(CudaMachine, FindsSharedWordsThatTheLaunchDoesNotHave) {
   expect_fault(fault_of([](auto& block) { block.put(block.thread() + 1, 1.0f); }),
                "a shared word that the launch does not have");
-  expect_fault(fault_of([](auto& block) { block.get_four(block.thread() + 1); }),
+  expect_fault(fault_of([](auto& block) { block.get_two(block.thread() + 1); }),
+               "not aligned to two");
+  expect_fault(fault_of([](auto& block) { block.get_four(block.thread() + 2); }),
                "not aligned to four");
 }
 
@@ -240,6 +244,132 @@ TEST(CudaMachine, FindsSharedWordsThatNobodyWrote) {
                  block.get(block.thread());
                }),
                "nobody has written");
+}
+
+/// What copies come from: each thread's four words, twice.
+alignas(16) constexpr auto copied = [] {
+  std::array<uint32_t, 512> words{};
+  for (uint32_t i = 0; i < words.size(); i++) words[i] = 7 * i;
+  return words;
+}();
+
+TEST(CudaMachine, CopiesToSharedWords) {
+  for (order o : all_orders) {
+    std::vector<uint32_t> got(128);
+    auto copy = [&](auto& block) {
+      uint32_t t = block.thread();
+      block.copy_four(4 * t, &copied[4 * t]);
+      block.copies_asked();
+      block.copy_word(256 + t, &copied[256 + t]);
+      block.copies_asked();
+      block.template copies_there<1>();
+      block.barrier();
+      got[t] = block.get_word(4 * (63 - t) + 3);
+      block.template copies_there<0>();
+      block.barrier();
+      got[64 + t] = block.get_word(256 + 63 - t);
+    };
+    EXPECT_EQ(fault_of(copy, o, 320), "");
+    for (uint32_t t = 0; t < 64; t++) {
+      EXPECT_EQ(got[t], 7 * (4 * (63 - t) + 3));
+      EXPECT_EQ(got[64 + t], 7 * (256 + 63 - t));
+    }
+  }
+}
+
+TEST(CudaMachine, FindsWordsThatAreUsedWhileTheyAreCopied) {
+  auto fault = [](auto then) {
+    return fault_of(
+        [then](auto& block) {
+          uint32_t t = block.thread();
+          for (uint32_t i = 0; i < 2; i++) {
+            block.copy_four(4 * t + 256 * i, &copied[4 * t]);
+            block.copies_asked();
+          }
+          then(block, 4 * t);
+          block.template copies_there<0>();
+        },
+        order::forwards, 512);
+  };
+  EXPECT_EQ(fault([](auto&, uint32_t) {}), "");
+  const char* said = "a shared word that is being copied";
+  expect_fault(fault([](auto& block, uint32_t at) { block.get(at); }), said);
+  expect_fault(fault([](auto& block, uint32_t at) { block.put(at + 3, 1.0f); }), said);
+  expect_fault(fault([](auto& block, uint32_t at) { block.copy_four(at, &copied[0]); }), said);
+  // The last batch isn't there when the one before is, nor what no batch has.
+  auto last = [](auto& block, uint32_t at) {
+    block.template copies_there<1>();
+    block.get(at);
+    block.get(at + 256);
+  };
+  expect_fault(fault(last), said);
+  auto in_no_batch = [](auto& block, uint32_t at) {
+    block.template copies_there<0>();
+    block.copy_four(at, &copied[0]);
+    block.template copies_there<0>();
+    block.get(at);
+  };
+  expect_fault(fault(in_no_batch), said);
+}
+
+TEST(CudaMachine, FindsMissingBarriersAroundCopies) {
+  for (order o : all_orders) {
+    expect_fault(fault_of(
+                     [](auto& block) {
+                       block.copy_word(block.thread(), &copied[block.thread()]);
+                       block.copies_asked();
+                       block.template copies_there<0>();
+                       block.get((block.thread() + 1) % 64);
+                     },
+                     o),
+                 "a shared word that");
+    expect_fault(fault_of(
+                     [](auto& block) {
+                       block.put(block.thread(), 1.0f);
+                       block.barrier();
+                       block.get((block.thread() + 1) % 64);
+                       block.copy_word(block.thread(), &copied[block.thread()]);
+                       block.copies_asked();
+                       block.template copies_there<0>();
+                     },
+                     o),
+                 "a shared word that another thread has");
+  }
+}
+
+TEST(CudaMachine, FindsCopiesThatNobodyWaitedFor) {
+  expect_fault(fault_of([](auto& block) {
+                 block.copy_word(block.thread(), &copied[0]);
+                 block.copies_asked();
+               }),
+               "a copy that nobody waited for");
+}
+
+TEST(CudaMachine, FindsCopiesThatAreNotAligned) {
+  const char* said = "a copy that is not aligned";
+  expect_fault(fault_of([](auto& block) { block.copy_four(0, &copied[1]); }), said);
+  expect_fault(fault_of([](auto& block) { block.copy_four(2, &copied[0]); }), said);
+  auto* inside = reinterpret_cast<const std::byte*>(copied.data()) + 2;
+  expect_fault(fault_of([inside](auto& block) { block.copy_word(0, inside); }), said);
+  expect_fault(fault_of([](auto& block) { block.copy_four(64, &copied[0]); }), "does not have");
+}
+
+/// A body that foresees a stretch of memory.
+struct foreseeing {
+  static constexpr uint32_t threads = 32;
+  device::memory_range range;
+  launch_shape shape() const { return {1}; }
+  void foresee(auto&, auto ask) const { ask(range); }
+  void operator()(auto&) const {}
+};
+
+TEST(CudaMachine, FindsForeseenMemoryThatIsNotAligned) {
+  for (auto [begin, bytes, right] : {std::tuple(0, 32u, true), {4, 32u, false}, {0, 24u, false}}) {
+    machine m;
+    auto* at = reinterpret_cast<const uint8_t*>(copied.data()) + begin;
+    m.launch(foreseeing{{at, bytes}});
+    EXPECT_EQ(m.fault().find("memory foreseen that is not aligned") == std::string::npos, right);
+  }
 }
 
 TEST(CudaMachine, RefusesMoreSharedWordsThanADeviceHas) {
@@ -271,6 +401,12 @@ TEST(CudaMachineDeathTest, EndsAtMemoryOutsideOfABuffer) {
   EXPECT_DEATH(outside(-4096), "");
   outside(0);
   outside(99);
+  EXPECT_DEATH(
+      {
+        auto* p = static_cast<const uint8_t*>(emulated::take(64));
+        machine().launch(foreseeing{{p, 80}});
+      },
+      "");
 }
 
 }  // namespace
