@@ -91,10 +91,10 @@ std::string shapes(const target& t, kv_type type) {
                              {.requests = prompts, .head_dim = 64, .group = 2},
                              {.requests = prompts, .head_dim = 128, .group = 2, .aligned = true},
                              {.requests = decodes, .head_dim = 100, .group = 2},
+                             {.requests = {{40, 3}}, .head_dim = 160},
                              {.requests = prompts, .head_dim = 32, .group = 3, .window = 5}};
   if (type == kv_type::f32) {
     steps.push_back({.requests = decodes, .head_dim = 256});
-    steps.push_back({.requests = {{40, 3}}, .head_dim = 160});
     steps.push_back({.requests = decodes, .head_dim = 24, .kv_heads = 2, .group = 20});
     steps.push_back({.requests = decodes, .head_dim = 32, .group = 3, .window = 100});
     // A rank whose query heads begin and end within a kv head's.
