@@ -152,6 +152,7 @@ struct tensor_walk {
       if (works) mine.take(block, at, *this, base, all);
     }
   }
+
   /// What fours of a row are turned by.
   template <bool keys>
   LETHE_BODY static uint32_t turn_of(uint32_t key) {
