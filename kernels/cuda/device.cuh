@@ -48,15 +48,6 @@ __device__ product_sums<T> tensor_product(const product_rows<T>& rows,
 
 extern __shared__ four_words shared_words[];
 
-#if __CUDA_ARCH__ >= 900
-struct ask_for {
-  __device__ void operator()(const memory_range& r) const {
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(r.begin), "r"(r.bytes)
-                 : "memory");
-  }
-};
-#endif
-
 /// simt.hpp's block, on the device.
 struct device_block {
   __device__ uint32_t x() const { return blockIdx.x; }
@@ -99,24 +90,14 @@ struct device_block {
   __device__ static uint32_t* words() { return reinterpret_cast<uint32_t*>(shared_words); }
 };
 
-/// A kernel that has something to ask for.
-template <class Body>
-constexpr bool comes_early = requires(const Body& body, device_block& block) {
-  body.foresee(block, [](const memory_range&) {});
-};
-
 /// Blocks of the next kernel may come as soon as there is room for them and all of this one's have
-/// begun; they wait for its end, and so do those behind them. What is foreseen goes to L2 till
-/// then.
+/// begun; they wait for its end, and so do those behind them.
 template <class Body>
 __global__ void __launch_bounds__(Body::threads, blocks_side_by_side<Body>())
     kernel(const __grid_constant__ Body body) {
   device_block block;
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-  if constexpr (comes_early<Body>) {
-    if (block.thread() % warp_lanes == 0) body.foresee(block, ask_for{});
-  }
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
   body(block);

@@ -38,7 +38,7 @@ device_error gpu::launch(const Body& body, device_stream stream) {
   how.dynamicSmemBytes = shared;
   how.stream = stream;
   how.attrs = &early;
-  how.numAttrs = comes_early<Body> && kernels_come_early() ? 1 : 0;
+  how.numAttrs = comes_early<Body>() && kernels_come_early() ? 1 : 0;
   return cudaLaunchKernelEx(&how, kernel<Body>, body);
 }
 

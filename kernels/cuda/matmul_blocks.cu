@@ -4,6 +4,9 @@
 
 namespace lethe::device {
 
+// Products of few rows come early.
+static_assert(comes_early<products<quant_rows<dtype::q8_0, 1>>>());
+
 template device_error gpu::launch(const products<quant_rows<dtype::q8_0, 1>>&, device_stream);
 template device_error gpu::launch(const products<quant_rows<dtype::q8_0, few_rows>>&,
                                   device_stream);

@@ -14,6 +14,7 @@ template <dtype T, uint32_t R>
 struct float_rows {
   static constexpr uint32_t threads = product_threads;
   static constexpr uint32_t ahead = R > 1 ? 8 : columns_ahead<T>;
+  static constexpr bool early = true;
   /// Registers for all that is on its way: unasked, nvcc saves them and waits.
   static constexpr uint32_t side_by_side = 4;
   product_place place;
@@ -21,10 +22,6 @@ struct float_rows {
   size_t stride;
 
   launch_shape shape() const { return place.shape(R, join_words<R>); }
-  template <class Block, class Ask>
-  LETHE_BODY void foresee(Block& block, Ask ask) const {
-    foresee_panels<T, panel_rows>(block, place, block.x(), 1, ask);
-  }
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {

@@ -130,6 +130,7 @@ template <dtype T, uint32_t R>
 struct int8_rows {
   static constexpr uint32_t threads = segments * warp_lanes, side_by_side = 2;
   static constexpr uint32_t tiles = R / 8;
+  static constexpr bool early = true;
   // With 32 rows registers end; with 16 those of the types that have most to hold.
   static constexpr uint32_t units_ahead =
       R == 32 ? (T == dtype::q6_k ? 1 : 2)
@@ -138,10 +139,6 @@ struct int8_rows {
   x_rows x;
 
   launch_shape shape() const { return place.shape(R, join_words<R>); }
-  template <class Block, class Ask>
-  LETHE_BODY void foresee(Block& block, Ask ask) const {
-    foresee_panels<T, warp_lanes>(block, place, block.x(), 1, ask);
-  }
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {

@@ -4,6 +4,10 @@
 
 namespace lethe::device {
 
+// Products of few rows come early, large tiles don't.
+static_assert(comes_early<products<int8_rows<dtype::q8_0, 8>>>());
+static_assert(!comes_early<int8_tile<dtype::q8_0>>());
+
 template device_error gpu::launch(const products<int8_rows<dtype::q8_0, 8>>&, device_stream);
 template device_error gpu::launch(const products<int8_rows<dtype::q8_0, 16>>&, device_stream);
 template device_error gpu::launch(const products<int8_rows<dtype::q8_0, 32>>&, device_stream);

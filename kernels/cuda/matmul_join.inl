@@ -39,30 +39,6 @@ LETHE_BODY const uint8_t* panel_at(const product_place& p, uint32_t i) {
   return p.panels + (panel - p.panels_before) * p.pitch - p.columns_before;
 }
 
-/// Of a panel, before the rest comes as it is read: with more, lines come that leave L2 again.
-constexpr uint32_t foreseen_bytes = 2048;
-
-/// Of `count` panels of the part from `first` on what the thread's warp begins with: `each` threads
-/// have a segment. For rows of x that come first: blocks of later ones find it in L2.
-template <dtype T, uint32_t each, class Block, class Ask>
-LETHE_BODY void foresee_panels(Block& block, const product_place& p, uint32_t first, uint32_t count,
-                               Ask ask) {
-  constexpr uint32_t elements = block_elements(T), bytes = panel_block_bytes(T);
-  if (block.y() != 0) return;
-  const product_part& part = p.part;
-  uint32_t warp = block.thread() / warp_lanes, own = warp_lanes / each;
-  uint32_t from = greatest_of(warp * own, part.segment_begin);
-  uint32_t to = least_of(warp * own + own, part.segment_end);
-  if (from >= to) return;
-  size_t begin = size_t{segment_start<T>(p.cols, from) / elements} * bytes;
-  size_t end = size_t{segment_start<T>(p.cols, to) / elements} * bytes;
-  if (begin == end) return;
-  uint32_t last = (part.row_end - 1) / panel_rows - part.row_begin / panel_rows;
-  for (uint32_t i = first; i < first + count && i <= last; i++) {
-    ask(memory_range{panel_at(p, i) + begin, least_of(uint32_t(end - begin), foreseen_bytes)});
-  }
-}
-
 /// A thread's own stretch of K.
 struct product_stretch {
   uint32_t lane, segment;

@@ -67,14 +67,11 @@ template <dtype T, uint32_t R>
 struct quant_rows {
   static constexpr uint32_t threads = product_threads;
   static constexpr uint32_t units_ahead = R > 1 ? 2 : 4, side_by_side = 4;
+  static constexpr bool early = true;
   product_place place;
   x_rows x;
 
   launch_shape shape() const { return place.shape(R, join_words<R>); }
-  template <class Block, class Ask>
-  LETHE_BODY void foresee(Block& block, Ask ask) const {
-    foresee_panels<T, panel_rows>(block, place, block.x(), 1, ask);
-  }
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {

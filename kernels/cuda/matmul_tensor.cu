@@ -4,6 +4,10 @@
 
 namespace lethe::device {
 
+// Products of few rows come early, large tiles don't.
+static_assert(comes_early<products<tensor_products<dtype::bf16, 1, 1>>>());
+static_assert(!comes_early<products<tensor_tile<dtype::bf16>>>());
+
 template device_error gpu::launch(const products<tensor_products<dtype::bf16, 1, 1>>&,
                                   device_stream);
 template device_error gpu::launch(const products<tensor_products<dtype::bf16, 1, 4>>&,

@@ -63,6 +63,7 @@ LETHE_BODY void add_step(Block& block, const step_numbers<P, C>& n,
 template <dtype T, uint32_t P, uint32_t C>
 struct tensor_products {
   static constexpr uint32_t threads = segments * warp_lanes, R = 8 * C;
+  static constexpr bool early = true;
   static constexpr uint32_t step = tensor_step;
   static constexpr uint32_t ahead = P * C == 1 ? 4
                                     : P == 1   ? 2
@@ -76,10 +77,6 @@ struct tensor_products {
     launch_shape panels = place.shape(R, join_words<R>);
     panels.x = blocks_for(panels.x, P);
     return panels;
-  }
-  template <class Block, class Ask>
-  LETHE_BODY void foresee(Block& block, Ask ask) const {
-    foresee_panels<T, warp_lanes>(block, place, block.x() * P, P, ask);
   }
 
   template <class Block>

@@ -17,6 +17,7 @@ template <class Product>
 struct products {
   static constexpr uint32_t threads = Product::threads;
   static constexpr uint32_t side_by_side = blocks_side_by_side<Product>();
+  static constexpr bool early = comes_early<Product>();
   uint32_t count = 0;
   uint32_t ends[products_together] = {};  // blocks of each and those before
   Product of[products_together] = {};
@@ -34,30 +35,10 @@ struct products {
 
   template <class Block>
   LETHE_BODY void operator()(Block& block) const {
-    uint32_t i = index(block);
-    later_block<Block> own = part_of(block, i);
-    of[i](own);
-  }
-  template <class Block, class Ask>
-  LETHE_BODY void foresee(Block& block, Ask ask) const requires requires(later_block<Block>& own) {
-    Product{}.foresee(own, ask);
-  }
-  {
-    uint32_t i = index(block);
-    later_block<Block> own = part_of(block, i);
-    of[i].foresee(own, ask);
-  }
-
- private:
-  template <class Block>
-  LETHE_BODY uint32_t index(Block& block) const {
     uint32_t i = 0;
     while (block.x() >= ends[i]) i++;
-    return i;
-  }
-  template <class Block>
-  LETHE_BODY later_block<Block> part_of(Block& block, uint32_t i) const {
-    return {block, i == 0 ? 0 : ends[i - 1]};
+    later_block<Block> own{block, i == 0 ? 0 : ends[i - 1]};
+    of[i](own);
   }
 };
 

@@ -21,9 +21,6 @@
 // nvcc compiles bodies with device_block (device.cuh); tests compile them for the CPU with a block
 // that runs its threads in any order and looks for what a GPU would do wrong in silence.
 // Every struct also has `threads`, the size of its blocks, and shape(), where and how much to run.
-// Some have foresee(block, ask): ask(range) of memory that the thread's warp will read first and
-// that no kernel writes. It may be asked for before the kernels of before have ended, which the
-// body itself comes behind.
 
 #ifdef __CUDACC__
 #define LETHE_BODY __device__ __forceinline__
@@ -57,11 +54,12 @@ constexpr uint32_t blocks_side_by_side() {
   return 0;
 }
 
-/// Start and size are multiples of 16.
-struct memory_range {
-  const uint8_t* begin = nullptr;
-  uint32_t bytes = 0;
-};
+/// Whether its blocks may come before the kernel before has ended; the body waits for that end.
+template <class Body>
+constexpr bool comes_early() {
+  if constexpr (requires { Body::early; }) return Body::early;
+  return false;
+}
 
 constexpr uint32_t warp_lanes = 32;
 

@@ -207,15 +207,6 @@ void machine::write(uint32_t thread, uint32_t i, uint32_t value, std::source_loc
   w.written = true;
 }
 
-/// Whoever asks for what isn't there ends at a page that may not be touched.
-void machine::look_at(const device::memory_range& foreseen) {
-  if (reinterpret_cast<uintptr_t>(foreseen.begin) % 16 != 0 || foreseen.bytes % 16 != 0)
-    stop("memory foreseen that is not aligned", std::source_location::current());
-  for (uint32_t at : {0u, foreseen.bytes - 1}) {
-    [[maybe_unused]] volatile uint8_t byte = foreseen.begin[at];
-  }
-}
-
 void machine::copy(uint32_t thread, asked_copy c) {
   if (c.word % c.count != 0 || reinterpret_cast<uintptr_t>(c.from) % (4 * c.count) != 0)
     stop("a copy that is not aligned to its size", c.at);

@@ -165,7 +165,6 @@ class machine {
   void write(uint32_t thread, uint32_t i, uint32_t value, std::source_location at);
   void copy(uint32_t thread, asked_copy c);
   void finish_copies(uint32_t thread, uint32_t but);
-  void look_at(const device::memory_range& foreseen);
   [[noreturn]] void stop(const char* what, std::source_location at);
   void note(const std::string& what, const char* file, uint32_t line);
 
@@ -202,10 +201,6 @@ device_error machine::run(const Body& body) {
   for (uint32_t at : turns_of(shape.x * shape.y)) {
     bool ran = run_block(Body::threads, shape.shared_words, [&](uint32_t thread) {
       block b(*this, {at % shape.x, at / shape.x, thread});
-      auto look = [&](const device::memory_range& r) { look_at(r); };
-      if constexpr (requires { body.foresee(b, look); }) {
-        if (thread % device::warp_lanes == 0) body.foresee(b, look);
-      }
       body(b);
     });
     if (!ran) return launch_failed;

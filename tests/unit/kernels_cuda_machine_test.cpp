@@ -4,7 +4,6 @@
 #include <cstring>
 #include <random>
 #include <set>
-#include <tuple>
 #include <vector>
 
 #include "tests/cuda/guarded.hpp"
@@ -354,24 +353,6 @@ TEST(CudaMachine, FindsCopiesThatAreNotAligned) {
   expect_fault(fault_of([](auto& block) { block.copy_four(64, &copied[0]); }), "does not have");
 }
 
-/// A body that foresees a stretch of memory.
-struct foreseeing {
-  static constexpr uint32_t threads = 32;
-  device::memory_range range;
-  launch_shape shape() const { return {1}; }
-  void foresee(auto&, auto ask) const { ask(range); }
-  void operator()(auto&) const {}
-};
-
-TEST(CudaMachine, FindsForeseenMemoryThatIsNotAligned) {
-  for (auto [begin, bytes, right] : {std::tuple(0, 32u, true), {4, 32u, false}, {0, 24u, false}}) {
-    machine m;
-    auto* at = reinterpret_cast<const uint8_t*>(copied.data()) + begin;
-    m.launch(foreseeing{{at, bytes}});
-    EXPECT_EQ(m.fault().find("memory foreseen that is not aligned") == std::string::npos, right);
-  }
-}
-
 TEST(CudaMachine, RefusesMoreSharedWordsThanADeviceHas) {
   machine m;
   auto nothing = [](auto&) {};
@@ -401,12 +382,6 @@ TEST(CudaMachineDeathTest, EndsAtMemoryOutsideOfABuffer) {
   EXPECT_DEATH(outside(-4096), "");
   outside(0);
   outside(99);
-  EXPECT_DEATH(
-      {
-        auto* p = static_cast<const uint8_t*>(emulated::take(64));
-        machine().launch(foreseeing{{p, 80}});
-      },
-      "");
 }
 
 }  // namespace
