@@ -39,14 +39,16 @@ struct session {
 
 bool shows_progress(const generate_flags& f) { return !f.quiet && isatty(STDERR_FILENO); }
 
-result<std::unique_ptr<loaded_model>> load(const generate_flags& f, const checkpoint& model) {
+result<std::unique_ptr<loaded_model>> load(const generate_flags& f, const checkpoint& model,
+                                           std::stop_token stop) {
   std::function<void(uint64_t, uint64_t)> progress;
   if (shows_progress(f))
     progress = [](uint64_t done, uint64_t all) {
       fmt::print(stderr, "\rloading {:3d} % of {} MiB", done * 100 / std::max<uint64_t>(all, 1),
                  all >> 20);
     };
-  auto loaded = load_weights(model, f.quant, 0, std::move(progress));
+  auto loaded =
+      load_weights(model, f.quant, {.threads = 0, .progress = std::move(progress), .stop = stop});
   if (shows_progress(f)) fmt::print(stderr, "\r\x1b[K");
   if (loaded && !f.quiet)
     for (const auto& name : (*loaded)->unconverted())
@@ -90,9 +92,10 @@ result<session> open(generate_flags flags) {
   auto model = checkpoint::open(flags.model);
   if (!model) return model.why();
   if (auto ok = check_cut(model->shape(), flags.engine.ranks); !ok) return ok.why();
-  auto words = words_for(flags);
+  auto [words, weights] =
+      read_while_loading([&] { return words_for(flags); },
+                         [&](std::stop_token stop) { return load(flags, *model, stop); });
   if (!words) return words.why();
-  auto weights = load(flags, *model);
   if (!weights) return weights.why();
   auto serving = engine::start((*weights)->weights(), flags.engine);
   if (!serving) return serving.why();

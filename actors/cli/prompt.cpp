@@ -33,20 +33,19 @@ result<std::string> json_or_file(const std::string& value) {
   return read_input(value);
 }
 
-result<opened_template> template_for(const generate_flags& f) {
-  auto own = open_template(f.template_path.empty() ? f.model : f.template_path);
-  if (!own || f.template_path.empty()) return own;
+result<opened_template> template_for(const generate_flags& f, const tokenizer& words) {
+  if (f.template_path.empty()) return open_template(f.model, words);
+  auto own = open_template(f.template_path);
+  if (!own) return own;
   // A bare template has no bos and eos: the model's are meant.
-  auto words = open_tokenizer(f.model);
-  if (!words) return words.why();
-  if (words->bos()) own->bos_token = words->token_text(*words->bos());
-  if (words->eos()) own->eos_token = words->token_text(*words->eos());
+  if (words.bos()) own->bos_token = words.token_text(*words.bos());
+  if (words.eos()) own->eos_token = words.token_text(*words.eos());
   return own;
 }
 
 result<std::pmr::string> render(std::string_view messages, const generate_flags& f,
-                                std::pmr::memory_resource* memory) {
-  auto opened = template_for(f);
+                                const tokenizer& words, std::pmr::memory_resource* memory) {
+  auto opened = template_for(f, words);
   if (!opened) return opened.why();
   auto tools = json_or_file(f.tools);
   if (!tools) return tools.why();
@@ -98,7 +97,7 @@ result<std::pmr::vector<uint32_t>> prompt_ids(const prompt_text& from, const tok
     return std::pmr::vector<uint32_t>(from.ids_.begin(), from.ids_.end(), memory);
   if (from.kind_ == prompt_text::kind::text)
     return words->encode(from.text_, {.add_special = !from.flags_->no_special}, memory);
-  auto rendered = render(from.text_, *from.flags_, memory);
+  auto rendered = render(from.text_, *from.flags_, *words, memory);
   if (!rendered) return rendered.why();
   // The template wrote bos itself where the model wants one.
   return words->encode(*rendered, {.add_special = false}, memory);

@@ -33,9 +33,9 @@ void engine_state::begin(engine_actor::stateful_pointer<engine_state> self, engi
   check(bool(key));
   api_service api{opened->model, opened->serving.get(), setup_.rules};
   auto inside = std::make_shared<sealed_service>(
-      sealed_service{api, *std::move(key), setup_.epoch, setup_.release, {}, setup_.inside});
+      sealed_service{api, *std::move(key), setup_.epoch, opened->release, {}, setup_.inside});
   engine_ = std::make_shared<running_engine>(*std::move(opened), std::move(inside), std::move(api),
-                                             setup_.release, setup_.shape, setup_.tokens_only);
+                                             setup_.shape, setup_.tokens_only);
   say(schema::Phase::READY);
   self_->delayed_send(engine_actor(self_), std::chrono::milliseconds(setup_.report_ms),
                       tick::value);

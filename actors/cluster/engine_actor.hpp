@@ -22,7 +22,6 @@ struct engine_setup {
   uint16_t slot = 0;
   uint32_t epoch = 0;
   api_rules rules;
-  hash32 release{};
   bool tokens_only = true;
   answer_shape shape;   // of answers to who seals for a roster's key
   answer_shape inside;  // of those to who lives in the cluster, and opens them itself

@@ -1,5 +1,7 @@
 #include "actors/cluster/open_engine.hpp"
 
+#include <future>
+
 #include "actors/cluster/rank_device.hpp"
 #include "actors/cluster/rank_link.hpp"
 #include "runtime/base/mapped_file.hpp"
@@ -40,8 +42,11 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
 }
 
 hash32 program_digest() {
-  auto file = mapped_file::open("/proc/self/exe");
-  return file ? sha256({file->bytes()}) : hash32{};
+  static const hash32 digest = [] {
+    auto file = mapped_file::open("/proc/self/exe");
+    return file ? sha256({file->bytes()}) : hash32{};
+  }();
+  return digest;
 }
 
 result<std::shared_ptr<const served_model>> engine_opener::model(const model_options& options) {
@@ -66,6 +71,7 @@ result<std::unique_ptr<rank_door>> engine_opener::door(schema::EngineSpec::Reade
 
 result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec, const opening& told) {
   auto m = spec.getModel();
+  auto release = std::async(program_digest);
   auto ranks_come_in = door(spec, told);
   if (!ranks_come_in) return ranks_come_in.why();
   auto opened = model({.path = m.getPath().cStr(),
@@ -82,7 +88,7 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec, const
     };
   auto serving = engine::start((*opened)->forms(), config_of(spec), maker);
   if (!serving) return serving.why();
-  return opened_engine{*std::move(opened), *std::move(serving)};
+  return opened_engine{*std::move(opened), *std::move(serving), release.get()};
 }
 
 tracer_config trace_config_of(schema::Trace::Reader t) {
@@ -93,7 +99,7 @@ tracer_config trace_config_of(schema::Trace::Reader t) {
 
 engine_setup setup_of(const wire<schema::StartEngine>& order, std::shared_ptr<engine_opener> opener,
                       tracer* trace) {
-  engine_setup setup{.release = program_digest(), .trace = trace};
+  engine_setup setup{.trace = trace};
   setup.ticks_from =
       std::chrono::steady_clock::now() - std::chrono::system_clock::now().time_since_epoch();
   auto read = unpack(order, [&setup](schema::StartEngine::Reader r) {

@@ -27,7 +27,7 @@ class engine_opener {
   std::map<std::string, std::weak_ptr<const served_model>> models_;
 };
 
-/// Of the program that runs: receipts carry it, and a gateway logs it.
+/// Of the program that runs, read once: receipts carry it, and a gateway logs it.
 hash32 program_digest();
 
 /// How much a process records.

@@ -80,7 +80,7 @@ result<std::unique_ptr<loaded_model>> rank_life::weights(schema::EngineSpec::Rea
                                                          const checkpoint& file) const {
   auto quantize = spec.getModel().getQuantize();
   if (is_beside_) return attach_weights(file, quantize, weights_fd);
-  return load_weights(file, quantize, 0, {}, share_beside(spec, rank_));
+  return load_weights(file, quantize, {.threads = 0, .share = share_beside(spec, rank_)});
 }
 
 result<void> rank_life::start_others(schema::EngineSpec::Reader spec, std::optional<int> weights) {

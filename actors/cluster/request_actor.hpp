@@ -9,15 +9,16 @@ namespace lethe {
 struct opened_engine {
   std::shared_ptr<const served_model> model;
   std::unique_ptr<engine> serving;
+  hash32 release{};  // of the program that opened it
 };
 
 /// Lives as long as the engine's actor and the last of its requests.
 struct running_engine {
   running_engine(opened_engine what, std::shared_ptr<const sealed_service> inside, api_service api,
-                 const hash32& release, answer_shape shape, bool only)
+                 answer_shape shape, bool only)
       : opened(std::move(what)),
         service(std::move(inside)),
-        door(std::move(api), release, limits::seals_remembered_max, shape),
+        door(std::move(api), opened.release, limits::seals_remembered_max, shape),
         tokens_only(only) {}
 
   opened_engine opened;

@@ -45,7 +45,8 @@ result<std::unique_ptr<loaded_model>> loaded_model::load(const checkpoint& from,
   auto needed = needed_of(from.shape(), *layout, options.share, memory->bytes().data());
   if (!needed) return needed.why();
   if (auto fits = check_host(needed->total()); !fits) return fits.why();
-  fill_weights(from, *layout, *needed, options.threads, options.progress, memory->writable());
+  if (!fill_weights(from, *layout, *needed, options, memory->writable()))
+    return fail("loading was stopped");
   if (auto sealed = memory->seal(); !sealed) return sealed.why();
   return std::unique_ptr<loaded_model>(
       new sealed_model(from.shape(), *std::move(layout), *std::move(memory)));

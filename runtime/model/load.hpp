@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 
 #include "runtime/base/result.hpp"
 #include "runtime/model/checkpoint.hpp"
@@ -18,6 +19,8 @@ struct load_options {
   model_share share;
   /// Called from the loading thread with bytes done and in all.
   std::function<void(uint64_t, uint64_t)> progress;
+  /// Once it is asked to stop, loading ends with the pieces at work, and fails.
+  std::stop_token stop;
 };
 
 /// A model in memory: all weights repacked into panels in one sealed, read-only memfd that other

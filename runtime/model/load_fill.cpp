@@ -92,19 +92,21 @@ std::vector<piece> cut_into_pieces(const load_layout& layout, const needed_bytes
 class filling {
  public:
   filling(const checkpoint& from, const load_layout& layout, const needed_bytes& needed,
-          uint32_t threads, std::span<std::byte> to)
+          const load_options& how, std::span<std::byte> to)
       : from_(from),
         layout_(layout),
         needed_(needed),
         to_(to),
         huge_(needed, to),
-        pieces_(cut_into_pieces(layout, needed, threads)),
+        pieces_(cut_into_pieces(layout, needed, how.threads)),
+        stop_(how.stop),
         left_(layout.tensors.size()) {
     for (const piece& p : pieces_) ++left_[p.tensor];
   }
 
-  /// Does one piece that nobody has done; false if there is none.
+  /// Does one piece that nobody has done; false if there is none, or it is to stop.
   bool step() {
+    if (stop_.stop_requested()) return false;
     size_t i = next_.fetch_add(1, std::memory_order_relaxed);
     if (i >= pieces_.size()) return false;
     const piece& p = pieces_[i];
@@ -156,6 +158,7 @@ class filling {
   std::span<std::byte> to_;
   huge_pages huge_;
   std::vector<piece> pieces_;
+  const std::stop_token stop_;
   std::vector<std::atomic<uint32_t>> left_;  // pieces of each tensor
   std::atomic<size_t> next_{0};
   std::atomic<uint64_t> done_{0};
@@ -178,22 +181,23 @@ std::vector<std::jthread> start_threads(uint32_t count, filling& work) {
 
 }  // namespace
 
-void fill_weights(const checkpoint& from, const load_layout& layout, const needed_bytes& needed,
-                  uint32_t threads, const std::function<void(uint64_t, uint64_t)>& progress,
-                  std::span<std::byte> to) {
-  check(threads > 0);
+bool fill_weights(const checkpoint& from, const load_layout& layout, const needed_bytes& needed,
+                  const load_options& how, std::span<std::byte> to) {
+  check(how.threads > 0);
   check(layout.tensors.size() == from.tensors().size() && to.size() == layout.bytes);
-  filling work(from, layout, needed, threads, to);
+  filling work(from, layout, needed, how, to);
   uint64_t reported = 0;
-  auto others = start_threads(threads - 1, work);
+  auto others = start_threads(how.threads - 1, work);
   while (work.step()) {
     uint64_t done = work.done();
-    if (!progress || done - reported < report_bytes / 2) continue;
-    progress(done, needed.total());
+    if (!how.progress || done - reported < report_bytes / 2) continue;
+    how.progress(done, needed.total());
     reported = done;
   }
   others.clear();  // joins
-  if (progress) progress(needed.total(), needed.total());
+  if (how.stop.stop_requested()) return false;
+  if (how.progress) how.progress(needed.total(), needed.total());
+  return true;
 }
 
 }  // namespace lethe

@@ -60,22 +60,25 @@ result<tokenizer> open_tokenizer(const fs::path& path) {
   return made;
 }
 
+result<opened_template> open_template(const fs::path& path, const tokenizer& words) {
+  auto own = read_if_there(path / "chat_template.jinja", limits::template_bytes_max);
+  if (!own) return own.why();
+  std::string source = own->empty() ? std::string(words.chat_template()) : *std::move(own);
+  if (source.empty())
+    return fail("{}: has no chat template; pass the prompt as text, or a template with --template",
+                path.string());
+  return compile(source, path, text_of(words, words.bos()), text_of(words, words.eos()));
+}
+
 result<opened_template> open_template(const fs::path& path) {
   if (path.extension() == ".jinja") {
     auto source = read_text(path, limits::template_bytes_max);
     if (!source) return source.why();
     return compile(*source, path, {}, {});
   }
-  auto vocabulary = open_tokenizer(path);
-  if (!vocabulary) return vocabulary.why();
-  auto own = read_if_there(path / "chat_template.jinja", limits::template_bytes_max);
-  if (!own) return own.why();
-  std::string source = own->empty() ? std::string(vocabulary->chat_template()) : *std::move(own);
-  if (source.empty())
-    return fail("{}: has no chat template; pass the prompt as text, or a template with --template",
-                path.string());
-  return compile(source, path, text_of(*vocabulary, vocabulary->bos()),
-                 text_of(*vocabulary, vocabulary->eos()));
+  auto words = open_tokenizer(path);
+  if (!words) return words.why();
+  return open_template(path, *words);
 }
 
 }  // namespace lethe

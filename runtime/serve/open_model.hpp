@@ -24,7 +24,10 @@ struct opened_template {
   tool_format tools = tool_format::none;  // how the model calls them
 };
 
-/// The chat template of a model folder, a GGUF file, or a bare .jinja file.
+/// The chat template of a model folder or a GGUF file, whose tokenizer is `words`.
+result<opened_template> open_template(const std::filesystem::path& path, const tokenizer& words);
+
+/// The same where nobody has opened its tokenizer, or of a bare .jinja file, without bos and eos.
 result<opened_template> open_template(const std::filesystem::path& path);
 
 }  // namespace lethe

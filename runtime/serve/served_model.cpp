@@ -23,39 +23,34 @@ std::vector<uint32_t> tool_mark_ids(tool_format format, const tokenizer& words) 
 
 namespace {
 
-result<load_options> options_for(const std::string& quantize) {
-  load_options options;
-  if (quantize.empty()) return options;
+result<load_options> with_type(load_options how, const std::string& quantize) {
+  if (quantize.empty()) return how;
   auto type = dtype_named(quantize);
   if (!type) return type.why();
-  options.quantize = *type;
-  return options;
+  how.quantize = *type;
+  return how;
 }
 
 }  // namespace
 
 result<std::unique_ptr<loaded_model>> load_weights(const checkpoint& model,
-                                                   const std::string& quantize, uint32_t threads,
-                                                   std::function<void(uint64_t, uint64_t)> progress,
-                                                   model_share share) {
-  auto options = options_for(quantize);
+                                                   const std::string& quantize, load_options how) {
+  auto options = with_type(std::move(how), quantize);
   if (!options) return options.why();
-  options->threads = threads ? threads : std::max(1u, std::thread::hardware_concurrency());
-  options->progress = std::move(progress);
-  options->share = std::move(share);
+  if (options->threads == 0) options->threads = std::max(1u, std::thread::hardware_concurrency());
   return loaded_model::load(model, *options);
 }
 
 result<std::unique_ptr<file_weights>> open_weights(const checkpoint& model,
                                                    const std::string& quantize) {
-  auto options = options_for(quantize);
+  auto options = with_type({}, quantize);
   if (!options) return options.why();
   return file_weights::open(model, options->quantize);
 }
 
 result<std::unique_ptr<loaded_model>> attach_weights(const checkpoint& model,
                                                      const std::string& quantize, int memfd) {
-  auto options = options_for(quantize);
+  auto options = with_type({}, quantize);
   if (!options) return options.why();
   return loaded_model::attach(model, *options, memfd);
 }
@@ -84,18 +79,29 @@ std::string name_from(const std::filesystem::path& path) {
   return clean.has_filename() ? clean.stem().string() : clean.parent_path().filename().string();
 }
 
-/// Its weights in memory, or where a device gets them.
-result<void> hold(served_model& m, const model_options& o) {
-  if (o.on_devices) {
-    auto file = open_weights(m.model, o.quantize);
-    if (!file) return file.why();
-    m.file = *std::move(file);
-    return {};
-  }
-  auto weights = load_weights(m.model, o.quantize, o.threads, o.progress, o.share);
-  if (!weights) return weights.why();
-  m.weights = *std::move(weights);
-  return {};
+/// What requests read of a model beside its weights.
+struct model_words {
+  tokenizer words;
+  std::optional<opened_template> chat;
+  std::unique_ptr<const token_trie> trie;
+};
+
+result<model_words> open_words(const std::filesystem::path& path) {
+  auto words = open_tokenizer(path);
+  if (!words) return words.why();
+  std::optional<opened_template> chat;
+  if (auto own = open_template(path, *words)) chat = *std::move(own);
+  auto trie = std::make_unique<const token_trie>(*words);
+  return model_words{*std::move(words), std::move(chat), std::move(trie)};
+}
+
+/// None for devices: they get them from the file.
+result<std::unique_ptr<loaded_model>> load(const checkpoint& model, const model_options& o,
+                                           std::stop_token stop) {
+  if (o.on_devices) return std::unique_ptr<loaded_model>();
+  return load_weights(
+      model, o.quantize,
+      {.threads = o.threads, .share = o.share, .progress = o.progress, .stop = stop});
 }
 
 }  // namespace
@@ -103,17 +109,22 @@ result<void> hold(served_model& m, const model_options& o) {
 result<std::shared_ptr<const served_model>> served_model::open(const model_options& o) {
   auto model = checkpoint::open(o.path);
   if (!model) return model.why();
-  auto words = open_tokenizer(o.path);
+  auto [words, weights] =
+      read_while_loading([&] { return open_words(o.path); },
+                         [&](std::stop_token stop) { return load(*model, o, std::move(stop)); });
   if (!words) return words.why();
-  std::optional<opened_template> chat;
-  if (auto own = open_template(o.path)) chat = *std::move(own);
-  auto marks = tool_mark_ids(chat ? chat->tools : tool_format::none, *words);
-  auto stops = own_stop_ids(model->defaults(), &*words);
-  auto made = std::make_shared<served_model>(served_model{
-      o.name.empty() ? name_from(o.path) : o.name, *std::move(model), *std::move(words),
-      std::move(chat), nullptr, nullptr, nullptr, std::move(marks), std::move(stops)});
-  if (auto held = hold(*made, o); !held) return held.why();
-  made->trie = std::make_unique<const token_trie>(made->words);
+  if (!weights) return weights.why();
+  auto marks = tool_mark_ids(words->chat ? words->chat->tools : tool_format::none, words->words);
+  auto stops = own_stop_ids(model->defaults(), &words->words);
+  auto made = std::make_shared<served_model>(
+      served_model{o.name.empty() ? name_from(o.path) : o.name, *std::move(model),
+                   std::move(words->words), std::move(words->chat), *std::move(weights), nullptr,
+                   std::move(words->trie), std::move(marks), std::move(stops)});
+  if (o.on_devices) {
+    auto file = open_weights(made->model, o.quantize);
+    if (!file) return file.why();
+    made->file = *std::move(file);
+  }
   return std::shared_ptr<const served_model>(std::move(made));
 }
 

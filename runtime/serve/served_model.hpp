@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 
 #include "runtime/batch/engine.hpp"
 #include "runtime/grammar/token_trie.hpp"
@@ -47,11 +48,24 @@ std::vector<uint32_t> own_stop_ids(const generation_defaults& defaults, const to
 /// Those marks of a format that the vocabulary has as control tokens.
 std::vector<uint32_t> tool_mark_ids(tool_format format, const tokenizer& words);
 
-/// The weights, converted to `quantize` if it names a type; of some ranks, if `share` names them.
+/// The weights, converted to `quantize` if it names a type; by all cores, if `how` names no
+/// threads.
 result<std::unique_ptr<loaded_model>> load_weights(const checkpoint& model,
-                                                   const std::string& quantize, uint32_t threads,
-                                                   std::function<void(uint64_t, uint64_t)> progress,
-                                                   model_share share = {});
+                                                   const std::string& quantize, load_options how);
+
+/// What `read` and `load` return. `read` runs in a thread of its own, if there is one to be had;
+/// `load` is stopped when it fails.
+template <class Read, class Load>
+auto read_while_loading(Read read, Load load) {
+  std::stop_source stop;
+  auto reading = std::async([&] {
+    auto made = read();
+    if (!made) stop.request_stop();
+    return made;
+  });
+  auto loaded = load(stop.get_token());
+  return std::pair(reading.get(), std::move(loaded));
+}
 
 /// The same weights where they lie, for devices. `model` outlives them.
 result<std::unique_ptr<file_weights>> open_weights(const checkpoint& model,

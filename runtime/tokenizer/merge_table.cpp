@@ -36,15 +36,18 @@ void merge_table::place(row r, uint64_t k, uint32_t rank) noexcept {
 }
 
 neighbours::neighbours(std::vector<std::pair<uint32_t, uint32_t>> pairs) : known_(true) {
+  low_.reset();
+  std::erase_if(pairs, [this](auto pair) {
+    auto [left, right] = pair;
+    if ((left | right) >= low) return false;
+    low_.set(left * low + right);
+    return true;
+  });
   std::ranges::sort(pairs);
   auto twice = std::ranges::unique(pairs);
   pairs.erase(twice.begin(), twice.end());
-  low_.reset();
   std::vector<merge_table::merge> all;
-  for (auto [left, right] : pairs) {
-    all.push_back({left, right, 0});
-    if ((left | right) < low) low_.set(left * low + right);
-  }
+  for (auto [left, right] : pairs) all.push_back({left, right, 0});
   pairs_ = merge_table(all);
 }
 
