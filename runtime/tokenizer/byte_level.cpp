@@ -35,10 +35,7 @@ std::optional<uint8_t> byte(char32_t character) noexcept {
   return uint8_t(to_byte[character]);
 }
 
-void append_characters(std::string_view bytes, std::pmr::string& out) {
-  size_t had = out.size();
-  out.resize(had + 2 * bytes.size());
-  char* to = out.data() + had;
+char* write_characters(std::string_view bytes, char* to) noexcept {
   for (char b : bytes) {
     uint16_t c = to_character[uint8_t(b)];
     bool two = c >= 0x80;  // none is beyond U+07FF
@@ -46,7 +43,7 @@ void append_characters(std::string_view bytes, std::pmr::string& out) {
     to[1] = char(0x80 | (c & 63));
     to += two ? 2 : 1;
   }
-  out.resize(size_t(to - out.data()));
+  return to;
 }
 
 bool append_bytes(std::string_view characters, std::pmr::string& out) {

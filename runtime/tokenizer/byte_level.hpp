@@ -13,7 +13,8 @@ namespace lethe::byte_level {
 char32_t character(uint8_t byte) noexcept;
 std::optional<uint8_t> byte(char32_t character) noexcept;
 
-void append_characters(std::string_view bytes, std::pmr::string& out);
+/// To where there is room for twice as many; returns where they end.
+char* write_characters(std::string_view bytes, char* to) noexcept;
 /// False, and nothing appended, when a character stands for no byte.
 bool append_bytes(std::string_view characters, std::pmr::string& out);
 

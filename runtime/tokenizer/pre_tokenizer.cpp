@@ -1,5 +1,7 @@
 #include "runtime/tokenizer/pre_tokenizer.hpp"
 
+#include <algorithm>
+
 #include "runtime/base/utf8.hpp"
 #include "runtime/tokenizer/byte_level.hpp"
 #include "runtime/tokenizer/unicode.hpp"
@@ -7,55 +9,53 @@
 namespace lethe::pre_tokenizers {
 namespace {
 
-/// Takes what matched and what lies between, in order, and writes the pieces that remain.
+/// Takes what matched and what lies between, in order, and passes on the pieces that remain; one
+/// that may be merged with the next when it is known where it ends.
+template <class Next>
 class segments {
  public:
-  segments(behavior how, bool invert, piece whole, std::pmr::vector<piece>& out)
-      : how_(how), invert_(invert), whole_(whole), out_(out) {}
+  segments(behavior how, bool invert, Next next) : how_(how), invert_(invert), next_(next) {}
 
-  void add(size_t begin, size_t end, bool matched) {
+  /// False: what comes next gave up.
+  bool add(size_t begin, size_t end, bool matched) {
     matched ^= invert_;
-    switch (how_) {
-      case behavior::removed:
-        if (!matched) write(begin, end);
-        break;
-      case behavior::isolated:
-        write(begin, end);
-        break;
-      case behavior::contiguous:
-        (any_ && matched == last_matched_) ? extend(begin, end) : write(begin, end);
-        break;
-      case behavior::merged_with_previous:
-        (any_ && matched && !last_matched_) ? extend(begin, end) : write(begin, end);
-        break;
-      case behavior::merged_with_next:
-        (any_ && !matched && last_matched_) ? extend(begin, end) : write(begin, end);
-        break;
-    }
+    bool follows = any_, after_match = last_matched_;
     any_ = true;
     last_matched_ = matched;
+    switch (how_) {
+      case behavior::removed:
+        return matched || begin == end || next_(begin, end);
+      case behavior::isolated:
+        return begin == end || next_(begin, end);
+      case behavior::contiguous:
+        return follows && matched == after_match ? extend(begin, end) : write(begin, end);
+      case behavior::merged_with_previous:
+        return follows && matched && !after_match ? extend(begin, end) : write(begin, end);
+      case behavior::merged_with_next:
+        return follows && !matched && after_match ? extend(begin, end) : write(begin, end);
+    }
+    return true;
   }
+  bool finish() { return begin_ == end_ || next_(begin_, end_); }
 
  private:
-  void write(size_t begin, size_t end) {
-    written_ = begin < end;
-    if (!written_) return;
-    out_.push_back(
-        {uint32_t(whole_.begin + begin), uint32_t(whole_.begin + end), whole_.first && begin == 0});
+  bool write(size_t begin, size_t end) {
+    bool passed = finish();
+    begin_ = begin;
+    end_ = end;
+    return passed;
   }
-  void extend(size_t begin, size_t end) {
-    if (written_)
-      out_.back().end = uint32_t(whole_.begin + end);
-    else
-      write(begin, end);
+  bool extend(size_t begin, size_t end) {
+    if (begin_ == end_) return write(begin, end);
+    end_ = end;
+    return true;
   }
 
   behavior how_;
   bool invert_;
-  piece whole_;
-  std::pmr::vector<piece>& out_;
+  Next next_;
   bool any_ = false, last_matched_ = false;
-  bool written_ = false;  // the last segment: an empty one is not
+  size_t begin_ = 0, end_ = 0;  // the last one; an empty one is none
 };
 
 bool is(characters what, char32_t c) {
@@ -72,113 +72,143 @@ bool is(characters what, char32_t c) {
   return ascii || unicode::is_punctuation(c);
 }
 
-result<void> cut(const split& how, std::string_view text, segments& out, match_session& s) {
+template <class Segments>
+bool cut_by(const split& how, std::string_view text, Segments& out, match_session& s) {
   size_t last = 0, from = 0;
   while (from <= text.size()) {
     match m = how.what.find(text, from, s);
-    if (m.state == match::gave_up) return pattern_gave_up();
+    if (m.state == match::gave_up) return false;
     if (m.state == match::none) break;
     bool empty = m.begin == m.end;
     if (!empty || m.begin != last) {  // nothing may match right after a match
-      if (m.begin > last) out.add(last, m.begin, false);
-      out.add(m.begin, m.end, true);
+      if (m.begin > last && !out.add(last, m.begin, false)) return false;
+      if (!out.add(m.begin, m.end, true)) return false;
       last = m.end;
     }
     from = m.end;
     if (empty) from += from < text.size() ? utf8::at(text, from).length : 1;
   }
-  if (last < text.size()) out.add(last, text.size(), false);
-  return {};
+  return last == text.size() || out.add(last, text.size(), false);
 }
 
-void cut(const split_characters& how, std::string_view text, segments& out) {
+template <class Segments>
+bool cut_by(const split_characters& how, std::string_view text, Segments& out) {
   size_t last = 0;
   for (size_t i = 0; i < text.size();) {
     auto s = utf8::at(text, i);
     if (is(how.what, s.code)) {
-      if (i > last) out.add(last, i, false);
-      out.add(i, i + s.length, true);
+      if (i > last && !out.add(last, i, false)) return false;
+      if (!out.add(i, i + s.length, true)) return false;
       last = i + s.length;
     }
     i += s.length;
   }
-  if (last < text.size()) out.add(last, text.size(), false);
-}
-
-using cuts = std::pmr::vector<piece>;
-
-result<void> run(const split& how, pieces& p, match_session& s) {
-  cuts next(p.cuts.get_allocator());
-  next.reserve(p.cuts.size() + p.text.size() / 5);
-  for (piece whole : p.cuts) {
-    segments out(how.how, how.invert, whole, next);
-    auto done = cut(how, p.at(whole), out, s);
-    if (!done) return done;
-  }
-  p.cuts.swap(next);
-  return {};
-}
-
-result<void> run(const split_characters& how, pieces& p, match_session&) {
-  cuts next(p.cuts.get_allocator());
-  next.reserve(p.cuts.size());
-  for (piece whole : p.cuts) {
-    segments out(how.how, false, whole, next);
-    cut(how, p.at(whole), out);
-  }
-  p.cuts.swap(next);
-  return {};
-}
-
-// Writes the text anew, piece by piece; the cuts move with it.
-template <class Write>
-result<void> rewrite(pieces& p, Write write) {
-  std::pmr::string next(p.text.get_allocator());
-  next.reserve(p.text.size() + p.text.size() / 4 + 16);
-  for (piece& cut : p.cuts) {
-    auto begin = uint32_t(next.size());
-    write(p.at(cut), cut.first, next);
-    cut = {begin, uint32_t(next.size()), cut.first};
-  }
-  p.text.swap(next);
-  return {};
-}
-
-result<void> run(const prefix_space&, pieces& p, match_session&) {
-  return rewrite(p, [](std::string_view in, bool, std::pmr::string& out) {
-    if (!in.starts_with(' ')) out.push_back(' ');
-    out.append(in);
-  });
-}
-
-result<void> run(const byte_characters&, pieces& p, match_session&) {
-  return rewrite(p, [](std::string_view in, bool, std::pmr::string& out) {
-    byte_level::append_characters(in, out);
-  });
-}
-
-result<void> run(const metaspace& m, pieces& p, match_session&) {
-  return rewrite(p, [&m](std::string_view in, bool first, std::pmr::string& out) {
-    bool wanted =
-        m.scheme == prepend_scheme::always || (m.scheme == prepend_scheme::first && first);
-    if (wanted && !in.starts_with(' ') && !in.starts_with(m.replacement)) out += m.replacement;
-    for (char c : in) {
-      if (c == ' ')
-        out += m.replacement;
-      else
-        out.push_back(c);
-    }
-  });
+  return last == text.size() || out.add(last, text.size(), false);
 }
 
 }  // namespace
 
-result<void> apply(std::span<const any> all, pieces& p, match_session& s) {
-  for (const any& one : all) {
-    auto done = std::visit([&](auto& step) { return run(step, p, s); }, one);
-    if (!done) return done;
-  }
+cutter::cutter(std::span<const any> steps, match_session& s, taker& to, size_t bytes,
+               std::pmr::memory_resource* memory)
+    : steps_(steps), session_(s), to_(to), queues_(memory) {
+  queues_.reserve(steps.size() + 1);
+  for (size_t i = 0; i <= steps.size(); i++)
+    queues_.emplace_back(std::clamp<size_t>(bytes, 1, at_once_max), memory);
+}
+
+result<void> cutter::cut(std::string_view text, bool first) {
+  if (!push(0, {text, first}) || !flush(0)) return pattern_gave_up();
   return {};
+}
+
+inline bool cutter::push(size_t step, piece p) {
+  auto& to = queues_[step];
+  to.pieces[to.count++] = p;
+  return to.count < to.pieces.size() || flush(step);
+}
+
+bool cutter::flush(size_t step) {
+  auto& q = queues_[step];
+  if (step == steps_.size()) {
+    to_.take(std::span(q.pieces).first(q.count));
+  } else {
+    bool passed = std::visit([&](const auto& how) { return run(how, step); }, steps_[step]);
+    if (!passed || !flush(step + 1)) return false;  // what comes next may lie in our text
+  }
+  q.count = 0;
+  return true;
+}
+
+template <class Cut>
+bool cutter::cut_each(size_t step, behavior how, bool invert, Cut cut) {
+  const auto& from = queues_[step];
+  for (size_t i = 0; i < from.count; i++) {
+    const piece p = from.pieces[i];
+    auto next = [&](size_t begin, size_t end) {
+      return push(step + 1, {p.text.substr(begin, end - begin), p.first && begin == 0});
+    };
+    segments out(how, invert, next);
+    if (!cut(p.text, out) || !out.finish()) return false;
+  }
+  return true;
+}
+
+bool cutter::run(const split& how, size_t step) {
+  return cut_each(step, how.how, how.invert, [&](std::string_view text, auto& out) {
+    return cut_by(how, text, out, session_);
+  });
+}
+
+bool cutter::run(const split_characters& how, size_t step) {
+  return cut_each(step, how.how, false,
+                  [&](std::string_view text, auto& out) { return cut_by(how, text, out); });
+}
+
+template <class Write>
+bool cutter::rewrite(size_t step, size_t for_each_byte, Write write) {
+  const auto& from = queues_[step];
+  auto& to = queues_[step + 1];
+  size_t bytes = 0;
+  for (size_t i = 0; i < from.count; i++) bytes += (from.pieces[i].text.size() + 1) * for_each_byte;
+  if (to.text.size() < bytes) to.text.resize(bytes);
+  char* at = to.text.data();
+  for (size_t i = 0; i < from.count; i++) {
+    const piece p = from.pieces[i];
+    char* end = write(p, at);
+    to.pieces[i] = {std::string_view(at, end), p.first};
+    at = end;
+  }
+  to.count = from.count;
+  return true;
+}
+
+bool cutter::run(const prefix_space&, size_t step) {
+  return rewrite(step, 1, [](piece p, char* to) {
+    if (!p.text.starts_with(' ')) *to++ = ' ';
+    return std::ranges::copy(p.text, to).out;
+  });
+}
+
+bool cutter::run(const byte_characters&, size_t step) {
+  return rewrite(step, 2,
+                 [](piece p, char* to) { return byte_level::write_characters(p.text, to); });
+}
+
+bool cutter::run(const metaspace& how, size_t step) {
+  const std::string& space = how.replacement;
+  return rewrite(step, std::max<size_t>(space.size(), 1), [&](piece p, char* to) {
+    bool wanted =
+        how.scheme == prepend_scheme::always || (how.scheme == prepend_scheme::first && p.first);
+    if (wanted && !p.text.starts_with(' ') && !p.text.starts_with(space))
+      to = std::ranges::copy(space, to).out;
+    for (char c : p.text) {
+      if (c == ' ')
+        to = std::ranges::copy(space, to).out;
+      else
+        *to++ = c;
+    }
+    return to;
+  });
 }
 
 }  // namespace lethe::pre_tokenizers

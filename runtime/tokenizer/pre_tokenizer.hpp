@@ -46,20 +46,58 @@ struct metaspace {
 using any = std::variant<split, split_characters, prefix_space, byte_characters, metaspace>;
 
 struct piece {
-  uint32_t begin, end;
+  std::string_view text;
   bool first;  // starts where the whole text starts
 };
 
-struct pieces {
-  explicit pieces(std::pmr::memory_resource* memory) : text(memory), cuts(memory) {}
-  std::string_view at(piece p) const {
-    return std::string_view(text).substr(p.begin, p.end - p.begin);
-  }
-  std::pmr::string text;
-  std::pmr::vector<piece> cuts;
+/// Who is given the words: some at a time, until the next are.
+class taker {
+ public:
+  virtual void take(std::span<const piece> words) = 0;
+
+ protected:
+  ~taker() = default;
 };
 
-/// Cuts further by each in turn. `p.text` must be valid UTF-8.
-result<void> apply(std::span<const any> all, pieces& p, match_session& s);
+/// Cuts texts by each step in turn, some pieces at a time: as many as are still in the nearest
+/// cache for the step after. A text of a million words needs no more memory than that.
+class cutter {
+ public:
+  static constexpr size_t at_once_max = 512;
+
+  /// For texts of about so many bytes in all.
+  cutter(std::span<const any> steps, match_session& s, taker& to, size_t bytes,
+         std::pmr::memory_resource* memory);
+  /// Of valid UTF-8; `first`: the text starts where the whole text starts.
+  result<void> cut(std::string_view text, bool first);
+
+ private:
+  /// What a step has to cut; the last one's are words.
+  struct queue {
+    queue(size_t room, std::pmr::memory_resource* memory) : pieces(room, memory), text(memory) {}
+    std::pmr::vector<piece> pieces;
+    size_t count = 0;
+    std::pmr::string text;  // of those that the step before wrote anew
+  };
+  /// False, here and below: a pattern gave up.
+  bool push(size_t step, piece p);
+  bool flush(size_t step);
+  bool run(const split& how, size_t step);
+  bool run(const split_characters& how, size_t step);
+  bool run(const prefix_space&, size_t step);
+  bool run(const byte_characters&, size_t step);
+  bool run(const metaspace& how, size_t step);
+  template <class Cut>
+  bool cut_each(size_t step, behavior how, bool invert, Cut cut);
+  /// `write` writes a piece anew, at most so many bytes for each byte and one more, and says where
+  /// it ends.
+  template <class Write>
+  bool rewrite(size_t step, size_t for_each_byte, Write write);
+
+  std::span<const any> steps_;
+  match_session& session_;
+  taker& to_;
+  std::pmr::vector<queue> queues_;
+};
 
 }  // namespace lethe::pre_tokenizers

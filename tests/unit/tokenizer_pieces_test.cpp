@@ -11,16 +11,21 @@ texts cut(std::string_view json, std::string_view text, bool first = true) {
   simdjson::dom::parser parser;
   auto steps = json::read_pre_tokenizers(parser.parse(simdjson::padded_string(json)).value());
   EXPECT_TRUE(steps) << (steps ? "" : steps.why().text);
-  texts out;
-  if (!steps) return out;
+  if (!steps) return {};
   auto* memory = std::pmr::new_delete_resource();
-  pre_tokenizers::pieces pieces(memory);
-  pieces.text = text;
-  pieces.cuts.push_back({0, uint32_t(text.size()), first});
   match_session session(text.size(), memory);
-  EXPECT_TRUE(pre_tokenizers::apply(*steps, pieces, session));
-  for (auto p : pieces.cuts) out.emplace_back(pieces.at(p));
-  return out;
+  struct : pre_tokenizers::taker {
+    void take(std::span<const pre_tokenizers::piece> some) override {
+      for (const auto& p : some) words.emplace_back(p.text);
+    }
+    texts words;
+  } taken;
+  EXPECT_TRUE(pre_tokenizers::cutter(*steps, session, taken, text.size(), memory).cut(text, first));
+  // Also where every piece waits for nobody.
+  texts words = std::exchange(taken.words, {});
+  EXPECT_TRUE(pre_tokenizers::cutter(*steps, session, taken, 1, memory).cut(text, first));
+  EXPECT_EQ(taken.words, words);
+  return words;
 }
 
 std::string refusal(std::string_view json) {
@@ -107,6 +112,26 @@ TEST(PreTokenizer, RunsSequencesInOrder) {
                 {"type":"Metaspace","replacement":"▁","prepend_scheme":"first"}]})",
                 "a b"),
             (texts{"▁a", "b"}));
+}
+
+/// More than are cut at once, and written anew twice.
+TEST(PreTokenizer, CutsManyPiecesAsItCutsFew) {
+  constexpr auto steps = R"({"type":"Sequence","pretokenizers":[
+      {"type":"Split","pattern":{"String":"-"},"behavior":"MergedWithPrevious"},
+      {"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":false},
+      {"type":"Digits","individual_digits":true},
+      {"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
+  const texts few = cut(steps, "é 12-");
+  EXPECT_EQ(few, (texts{"âĸģÃ©âĸģ", "1", "2", "-"}));
+  for (size_t times : {127u, 128u, 129u, 511u, 512u, 513u, 2000u}) {
+    std::string text;
+    texts expected;
+    for (size_t i = 0; i < times; ++i) {
+      text += "é 12-";
+      expected.insert(expected.end(), few.begin(), few.end());
+    }
+    EXPECT_EQ(cut(steps, text), expected) << times;
+  }
 }
 
 TEST(PreTokenizer, RefusesByNameWhatItDoesNotKnow) {
