@@ -64,6 +64,9 @@ match_session::~match_session() {
   pcre2_general_context_free(general_);
 }
 
+match_session::pause::pause(match_session& s) : session_(s), since_s_(thread_seconds()) {}
+match_session::pause::~pause() { session_.deadline_s_ += thread_seconds() - since_s_; }
+
 bool match_session::ready() const { return context_ && data_; }
 
 bool match_session::late() const { return thread_seconds() > deadline_s_; }

@@ -24,6 +24,18 @@ class match_session {
   match_session(const match_session&) = delete;
   ~match_session();
 
+  /// What is done meanwhile is no matching, and may take any time.
+  class pause {
+   public:
+    explicit pause(match_session& s);
+    pause(const pause&) = delete;
+    ~pause();
+
+   private:
+    match_session& session_;
+    double since_s_;
+  };
+
  private:
   friend class pattern;
   bool ready() const;

@@ -9,6 +9,8 @@
 namespace lethe::pre_tokenizers {
 namespace {
 
+constexpr size_t at_once_max = 512;
+
 /// Takes what matched and what lies between, in order, and passes on the pieces that remain; one
 /// that may be merged with the next when it is known where it ends.
 template <class Next>
@@ -130,6 +132,7 @@ inline bool cutter::push(size_t step, piece p) {
 bool cutter::flush(size_t step) {
   auto& q = queues_[step];
   if (step == steps_.size()) {
+    match_session::pause joining(session_);
     to_.take(std::span(q.pieces).first(q.count));
   } else {
     bool passed = std::visit([&](const auto& how) { return run(how, step); }, steps_[step]);
@@ -165,7 +168,7 @@ bool cutter::run(const split_characters& how, size_t step) {
 }
 
 template <class Write>
-bool cutter::rewrite(size_t step, size_t for_each_byte, Write write) {
+void cutter::rewrite(size_t step, size_t for_each_byte, Write write) {
   const auto& from = queues_[step];
   auto& to = queues_[step + 1];
   size_t bytes = 0;
@@ -179,24 +182,24 @@ bool cutter::rewrite(size_t step, size_t for_each_byte, Write write) {
     at = end;
   }
   to.count = from.count;
-  return true;
 }
 
 bool cutter::run(const prefix_space&, size_t step) {
-  return rewrite(step, 1, [](piece p, char* to) {
+  rewrite(step, 1, [](piece p, char* to) {
     if (!p.text.starts_with(' ')) *to++ = ' ';
     return std::ranges::copy(p.text, to).out;
   });
+  return true;
 }
 
 bool cutter::run(const byte_characters&, size_t step) {
-  return rewrite(step, 2,
-                 [](piece p, char* to) { return byte_level::write_characters(p.text, to); });
+  rewrite(step, 2, [](piece p, char* to) { return byte_level::write_characters(p.text, to); });
+  return true;
 }
 
 bool cutter::run(const metaspace& how, size_t step) {
   const std::string& space = how.replacement;
-  return rewrite(step, std::max<size_t>(space.size(), 1), [&](piece p, char* to) {
+  rewrite(step, std::max<size_t>(space.size(), 1), [&](piece p, char* to) {
     bool wanted =
         how.scheme == prepend_scheme::always || (how.scheme == prepend_scheme::first && p.first);
     if (wanted && !p.text.starts_with(' ') && !p.text.starts_with(space))
@@ -209,6 +212,7 @@ bool cutter::run(const metaspace& how, size_t step) {
     }
     return to;
   });
+  return true;
 }
 
 }  // namespace lethe::pre_tokenizers

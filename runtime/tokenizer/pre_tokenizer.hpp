@@ -60,15 +60,13 @@ class taker {
 };
 
 /// Cuts texts by each step in turn, some pieces at a time: as many as are still in the nearest
-/// cache for the step after. A text of a million words needs no more memory than that.
+/// cache for the step after, however many there are.
 class cutter {
  public:
-  static constexpr size_t at_once_max = 512;
-
   /// For texts of about so many bytes in all.
   cutter(std::span<const any> steps, match_session& s, taker& to, size_t bytes,
          std::pmr::memory_resource* memory);
-  /// Of valid UTF-8; `first`: the text starts where the whole text starts.
+  /// Of valid UTF-8; `first`: the text starts where the whole text starts. Not after a failure.
   result<void> cut(std::string_view text, bool first);
 
  private:
@@ -92,7 +90,7 @@ class cutter {
   /// `write` writes a piece anew, at most so many bytes for each byte and one more, and says where
   /// it ends.
   template <class Write>
-  bool rewrite(size_t step, size_t for_each_byte, Write write);
+  void rewrite(size_t step, size_t for_each_byte, Write write);
 
   std::span<const any> steps_;
   match_session& session_;

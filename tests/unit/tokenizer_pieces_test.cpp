@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#include <time.h>
 
+#include "runtime/base/limits.hpp"
 #include "runtime/tokenizer/component_json.hpp"
 
 namespace lethe {
@@ -132,6 +134,48 @@ TEST(PreTokenizer, CutsManyPiecesAsItCutsFew) {
     }
     EXPECT_EQ(cut(steps, text), expected) << times;
   }
+}
+
+TEST(PreTokenizer, TakesNoMoreStepsThanItsLimit) {
+  auto steps = [](size_t count) {
+    std::string all;
+    for (size_t i = 0; i < count; ++i) all += R"({"type":"Digits","individual_digits":true},)";
+    all.pop_back();
+    return fmt::format(R"({{"type":"Sequence","pretokenizers":[{}]}})", all);
+  };
+  for (size_t count : {limits::pre_tokenizer_steps_max - 1, limits::pre_tokenizer_steps_max})
+    EXPECT_EQ(cut(steps(count), "a12"), (texts{"a", "1", "2"})) << count;
+  EXPECT_EQ(refusal(steps(limits::pre_tokenizer_steps_max + 1)),
+            "pre_tokenizer: 65 steps; at most 64 are supported");
+}
+
+/// A second and two microseconds a byte are for matching alone.
+TEST(PreTokenizer, WordsMayTakeTheirTime) {
+  simdjson::dom::parser parser;
+  simdjson::padded_string json(
+      std::string_view(R"({"type":"Split","pattern":{"Regex":"\\d+"},"behavior":"Isolated"})"));
+  auto steps = json::read_pre_tokenizers(parser.parse(json).value());
+  ASSERT_TRUE(steps) << steps.why().text;
+  std::string text;
+  for (uint32_t i = 0; i < 2000; ++i) text += "a1";
+  struct : pre_tokenizers::taker {
+    void take(std::span<const pre_tokenizers::piece> some) override {
+      words += some.size();
+      timespec t{};
+      do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+      while (double(t.tv_sec) + 1e-9 * double(t.tv_nsec) < until);
+    }
+    double until = 0;
+    size_t words = 0;
+  } slow;
+  match_session session(text.size(), std::pmr::new_delete_resource());
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  slow.until = double(now.tv_sec) + 1e-9 * double(now.tv_nsec) + 1.2;
+  pre_tokenizers::cutter cutter(*steps, session, slow, text.size(),
+                                std::pmr::new_delete_resource());
+  EXPECT_TRUE(cutter.cut(text, true));
+  EXPECT_EQ(slow.words, 4000u);
 }
 
 TEST(PreTokenizer, RefusesByNameWhatItDoesNotKnow) {
