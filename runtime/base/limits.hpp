@@ -32,7 +32,6 @@ inline constexpr size_t bhttp_control_bytes_max = 4096;  // method, scheme, auth
 inline constexpr size_t bhttp_content_bytes_max = 64u << 20;  // unless the caller says less
 inline constexpr uint32_t bhttp_informational_max = 8;        // before the final response
 
-inline constexpr size_t pre_tokenizer_steps_max = 64;  // published files have a few
 inline constexpr size_t template_bytes_max = size_t{1} << 20;
 inline constexpr size_t template_output_bytes_max = size_t{64} << 20;
 inline constexpr uint64_t template_steps_max = 10'000'000;

@@ -44,6 +44,7 @@ struct metaspace {
 };
 
 using any = std::variant<split, split_characters, prefix_space, byte_characters, metaspace>;
+inline constexpr size_t steps_max = 64;  // a text goes through; published files have a few
 
 struct piece {
   std::string_view text;

@@ -1,4 +1,3 @@
-#include "runtime/base/limits.hpp"
 #include "runtime/tokenizer/component_json.hpp"
 #include "runtime/tokenizer/split_patterns.hpp"
 
@@ -130,9 +129,9 @@ result<all> read_pre_tokenizers(element e) {
   all out;
   auto done = read_each(e, "pre_tokenizer", "pretokenizers", 0, out, read_one);
   if (!done) return done.why();
-  if (out.size() > limits::pre_tokenizer_steps_max)
+  if (out.size() > pre_tokenizers::steps_max)
     return fail("pre_tokenizer: {} steps; at most {} are supported", out.size(),
-                limits::pre_tokenizer_steps_max);
+                pre_tokenizers::steps_max);
   return out;
 }
 

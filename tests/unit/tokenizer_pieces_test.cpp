@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
-#include "runtime/base/limits.hpp"
 #include "runtime/tokenizer/component_json.hpp"
 
 namespace lethe {
@@ -143,9 +142,9 @@ TEST(PreTokenizer, TakesNoMoreStepsThanItsLimit) {
     all.pop_back();
     return fmt::format(R"({{"type":"Sequence","pretokenizers":[{}]}})", all);
   };
-  for (size_t count : {limits::pre_tokenizer_steps_max - 1, limits::pre_tokenizer_steps_max})
+  for (size_t count : {pre_tokenizers::steps_max - 1, pre_tokenizers::steps_max})
     EXPECT_EQ(cut(steps(count), "a12"), (texts{"a", "1", "2"})) << count;
-  EXPECT_EQ(refusal(steps(limits::pre_tokenizer_steps_max + 1)),
+  EXPECT_EQ(refusal(steps(pre_tokenizers::steps_max + 1)),
             "pre_tokenizer: 65 steps; at most 64 are supported");
 }
 
