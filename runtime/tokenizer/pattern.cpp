@@ -64,8 +64,12 @@ match_session::~match_session() {
   pcre2_general_context_free(general_);
 }
 
-match_session::pause::pause(match_session& s) : session_(s), since_s_(thread_seconds()) {}
-match_session::pause::~pause() { session_.deadline_s_ += thread_seconds() - since_s_; }
+// Reading the clock takes as long as joining some words: only where PCRE2 matches.
+match_session::pause::pause(match_session& s)
+    : session_(s), since_s_(s.matches_ > 0 ? thread_seconds() : 0) {}
+match_session::pause::~pause() {
+  if (since_s_ > 0) session_.deadline_s_ += thread_seconds() - since_s_;
+}
 
 bool match_session::ready() const { return context_ && data_; }
 
