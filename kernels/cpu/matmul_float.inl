@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "kernels/cpu_row.hpp"
+#include "kernels/kernel_stack.hpp"
 
 namespace lethe {
 namespace {
@@ -28,165 +29,261 @@ struct bf16_weights {
   static lanes at(const uint8_t* p) { return from_bf16((const uint16_t*)p); }
 };
 
-/// A stretch of K: weights of neighbouring panels and rows of x. Strides in bytes and floats.
+/// Columns of a segment of K: weights of neighbouring panels and rows of x. Strides in bytes and
+/// floats.
 struct float_stretch {
   const uint8_t* w;
   size_t w_stride;
   const float* x;
   size_t x_stride;
   uint32_t count;
-  bool begins;  // a segment: what the sums hold is not theirs
-  bool asks;    // for what comes, of so few rows
 };
 
-/// sums[r * P + p] goes on with each k in turn, for R rows of x and P panels.
-template <class Weights, uint32_t P, uint32_t R, bool Fetch>
-void add_products(const float_stretch& s, lanes* sums) {
-  lanes a[R * P], v[P];
-#pragma GCC unroll 32
-  for (uint32_t i = 0; i < R * P; i++) a[i] = s.begins ? zero() : sums[i];
-  const uint8_t* w = s.w;
-  for (uint32_t k = 0; k < s.count; k++, w += Weights::bytes) {
-#pragma GCC unroll 8
-    for (uint32_t p = 0; p < P; p++) {
-      v[p] = Weights::at(w + p * s.w_stride);
-      if constexpr (Fetch) fetch_ahead<Weights::asked_into>(w + p * s.w_stride);
-    }
-#pragma GCC unroll 8
-    for (uint32_t r = 0; r < R; r++) {
-      lanes x = set1(s.x[r * s.x_stride + k]);
-#pragma GCC unroll 8
-      for (uint32_t p = 0; p < P; p++) a[r * P + p] = fma(v[p], x, a[r * P + p]);
-    }
+/// sums[p * R + r] goes on with the first column, for P panels and R rows of x.
+template <class Weights, uint32_t P, uint32_t R>
+[[gnu::always_inline]] inline void add_column(const float_stretch& s, lanes* sums) {
+  lanes w[P];
+#pragma GCC unroll 4
+  for (uint32_t p = 0; p < P; p++) w[p] = Weights::at(s.w + p * s.w_stride);
+#pragma GCC unroll 12
+  for (uint32_t r = 0; r < R; r++) {
+    lanes x = set1(s.x[r * s.x_stride]);
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < P; p++) sums[p * R + r] = fma(w[p], x, sums[p * R + r]);
   }
-#pragma GCC unroll 32
-  for (uint32_t i = 0; i < R * P; i++) sums[i] = a[i];
 }
 
-/// Rows of x whose sums stay in registers; fewer if they go along more panels than a tile's.
+/// Rows of x whose sums stay in registers along so many panels.
 inline constexpr uint32_t float_tile_rows = 6;
 template <uint32_t P>
-constexpr uint32_t most_rows_by = P > tile_panels ? one_row_panels / P : float_tile_rows;
+constexpr uint32_t most_rows_by = P > tile_panels    ? one_row_panels / P
+                                  : P == tile_panels ? float_tile_rows
+                                                     : 2 * float_tile_rows;
 
-/// add_products for 1 to R rows.
-template <class Weights, uint32_t P, bool Fetch, uint32_t R = most_rows_by<P>>
-void add_float_tile(const float_stretch& s, uint32_t rows, lanes* sums) {
-  if constexpr (R > 1) {
-    if (rows < R) return add_float_tile<Weights, P, Fetch, R - 1>(s, rows, sums);
+/// P panels straight from memory times R rows of x. `Ask`: for the weights that come.
+template <class Weights, uint32_t P, uint32_t R, bool Ask>
+[[gnu::noinline]] void multiply_few_floats(const matrix& w, const product_part& part,
+                                           const panel_group& group, const float* x,
+                                           size_t x_stride) {
+  alignas(64) segment_tree<P * R> tree(part.segment_begin, part.segment_end);
+  uint32_t origin = segment_begin(w.type, w.cols, part.segment_begin);
+  for (uint32_t i = part.segment_begin; i < part.segment_end; i++) {
+    uint32_t begin = segment_begin(w.type, w.cols, i), end = segment_begin(w.type, w.cols, i + 1);
+    float_stretch s{group.first + size_t{begin} * Weights::bytes, group.stride,
+                    x + (begin - origin), x_stride, end - begin};
+    lanes sums[P * R];
+#pragma GCC unroll 32
+    for (uint32_t j = 0; j < P * R; j++) sums[j] = zero();
+    for (; s.count > 0; s.count--, s.w += Weights::bytes, s.x++) {
+      add_column<Weights, P, R>(s, sums);
+#pragma GCC unroll 4
+      for (uint32_t p = 0; Ask && p < P; p++)
+        fetch_ahead<Weights::asked_into>(s.w + p * s.w_stride);
+    }
+    tree.template join<P * R>(i, 0, sums);
+    lanes* to = tree.joined(i, 0);
+#pragma GCC unroll 32
+    for (uint32_t j = 0; j < P * R; j++) to[j] = sums[j];
   }
-  add_products<Weights, P, R, Fetch>(s, sums);
+  store_tile(part, group, 0, R, tree.sums(part.segment_end - 1, 0));
 }
 
-/// More rows than a tile go in blocks: all tiles of a block take a step of K while its weights,
-/// as floats, are in the first cache.
-inline constexpr uint32_t float_block_rows = 5 * float_tile_rows, float_step = 64;
+/// multiply_few_floats for 1 to R rows.
+template <class Weights, uint32_t P, uint32_t R = most_rows_by<P>>
+void multiply_float_tile(const matrix& w, const product_part& part, const panel_group& group,
+                         const activations& x, bool ask) {
+  if constexpr (R > 1) {
+    if (x.rows < R) return multiply_float_tile<Weights, P, R - 1>(w, part, group, x, ask);
+  }
+  if (ask) return multiply_few_floats<Weights, P, R, true>(w, part, group, x.f, x.stride);
+  multiply_few_floats<Weights, P, R, false>(w, part, group, x.f, x.stride);
+}
 
+/// Tiles of equal height, of `most` rows at most.
+inline uint32_t height_of_tiles(uint32_t rows, uint32_t most) {
+  uint32_t tiles = (rows + most - 1) / most;
+  return (rows + tiles - 1) / tiles;
+}
+
+/// The same, tile after tile; all but the first find the weights in a cache.
 template <class Weights, uint32_t P>
+void multiply_float_tiles(const matrix& w, const product_part& part, panel_group group,
+                          const activations& x, bool ask) {
+  uint32_t height = height_of_tiles(x.rows, most_rows_by<P>);
+  activations tile = x;
+  for (uint32_t r = 0; r < x.rows; r += height) {
+    tile.rows = least_of(height, x.rows - r);
+    multiply_float_tile<Weights, P>(w, part, group, tile, ask && r == 0);
+    tile.f += height * x.stride;
+    group.y += height * group.y_stride;
+  }
+}
+
+/// Many rows go in blocks: all tiles of a block take a step of K while its weights,
+/// up to 32 KiB as floats, are in the nearest cache.
+inline constexpr uint32_t float_block_tiles = 22, float_step = 128;
+
+template <uint32_t P>
 struct float_work {
   float_work(const product_part& part) : tree(part.segment_begin, part.segment_end) {}
-  segment_tree<P * float_block_rows> tree;
+  segment_tree<P * float_block_tiles * float_tile_rows> tree;  // tile after tile, [panel][row]
   float w[P][float_step * panel_rows];
 };
 
+/// A step, and whether its segment begins and ends with it.
+struct float_chunk {
+  uint32_t segment;
+  bool begins, ends;
+};
+
+/// P panels, floats that are near, times R rows of a block from `row` on, which is y's row `to`.
+template <uint32_t P, uint32_t R>
+[[gnu::noinline]] void add_float_tile(const product_part& part, const panel_group& group,
+                                      const float_chunk& c, const float_stretch& s, uint32_t row,
+                                      uint32_t to, lines_ahead ahead, float_work<P>& work) {
+  using weights = f32_weights<cache::none>;
+  bool last = c.ends && c.segment + 1 == part.segment_end;
+  if (last) fetch_tile(part, group, to, R);
+  lanes* waiting = work.tree.sums(c.segment, row * P);
+  const lanes* before = c.begins ? no_sums : waiting;
+  lanes sums[P * R];
+#pragma GCC unroll 32
+  for (uint32_t i = 0; i < P * R; i++) sums[i] = before[i];
+  float_stretch rest = s;
+  while (rest.count >= 4) {
+    ahead.step<P>();
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; i++, rest.w += weights::bytes, rest.x++)
+      add_column<weights, P, R>(rest, sums);
+    rest.count -= 4;
+  }
+#pragma GCC unroll 1
+  for (; rest.count > 0; rest.count--, rest.w += weights::bytes, rest.x++)
+    add_column<weights, P, R>(rest, sums);
+  if (c.ends) {
+    work.tree.template join<P * R>(c.segment, row * P, sums);
+    waiting = work.tree.joined(c.segment, row * P);
+  }
+#pragma GCC unroll 32
+  for (uint32_t i = 0; i < P * R; i++) waiting[i] = sums[i];
+  if (last) store_tile(part, group, to, R, waiting);
+}
+
+/// add_float_tile for 1 to R rows.
+template <uint32_t P, uint32_t R = float_tile_rows>
+void add_float_rows(const product_part& part, const panel_group& group, const float_chunk& c,
+                    const float_stretch& s, uint32_t rows, uint32_t row, uint32_t to,
+                    const lines_ahead& ahead, float_work<P>& work) {
+  if constexpr (R > 1) {
+    if (rows < R) return add_float_rows<P, R - 1>(part, group, c, s, rows, row, to, ahead, work);
+  }
+  add_float_tile<P, R>(part, group, c, s, row, to, ahead, work);
+}
+
+/// A step of K for rows [begin, end) of x. `next` is where the first panel's weights after it lie.
 template <class Weights, uint32_t P>
-void add_step(const float_stretch& s, uint32_t rows, lanes* sums, float_work<Weights, P>& work) {
-  using f32 = f32_weights<Weights::asked_into>;
+void add_float_step(const product_part& part, const panel_group& group, const float_chunk& c,
+                    const float_stretch& s, uint32_t begin, uint32_t end, const uint8_t* next,
+                    float_work<P>& work) {
   float_stretch near = s;
   if constexpr (Weights::bytes != sizeof(float[panel_rows])) {
     for (uint32_t p = 0; p < P; p++) {
-      const uint8_t* w = s.w + p * s.w_stride;
-      for (uint32_t k = 0; k < s.count; k++) {
-        fetch_ahead<Weights::asked_into>(w + k * Weights::bytes);
-        store(work.w[p] + k * panel_rows, Weights::at(w + k * Weights::bytes));
-      }
+      for (uint32_t k = 0; k < s.count; k++)
+        store(work.w[p] + k * panel_rows, Weights::at(s.w + p * s.w_stride + k * Weights::bytes));
     }
     near.w = (const uint8_t*)work.w;
     near.w_stride = sizeof work.w[0];
   }
-  // Tiles of equal height; the first fetches weights that are still in memory.
-  uint32_t tiles = (rows + float_tile_rows - 1) / float_tile_rows;
-  uint32_t height = (rows + tiles - 1) / tiles;
+  uint32_t rows = end - begin, height = height_of_tiles(rows, float_tile_rows);
+  uint32_t tiles = (rows + height - 1) / height;
+  uint32_t bytes = s.count * Weights::bytes, times = greatest_of(tiles * (s.count / 4), 1);
+  lines_ahead ahead{next, next + bytes, group.stride, (bytes / 64 + times - 1) / times};
   for (uint32_t r = 0; r < rows; r += height) {
-    near.x = s.x + r * s.x_stride;
-    uint32_t tile = rows - r < height ? rows - r : height;
-    if (r == 0 && near.w == s.w) {
-      add_float_tile<f32, P, true>(near, tile, sums);
-    } else {
-      add_float_tile<f32, P, false>(near, tile, sums + r * P);
-    }
+    near.x = s.x + (begin + r) * s.x_stride;
+    add_float_rows<P>(part, group, c, near, least_of(height, rows - r), r, begin + r, ahead, work);
+    ahead.at += s.count / 4 * ahead.lines * 64;
   }
 }
 
-/// One segment of P panels and a block of rows.
+/// P panels times rows [begin, end) of x.
 template <class Weights, uint32_t P>
-void add_segment(float_stretch s, uint32_t rows, lanes* sums, float_work<Weights, P>& work) {
-  if (rows <= float_tile_rows) {
-    return s.asks ? add_float_tile<Weights, P, true>(s, rows, sums)
-                  : add_float_tile<Weights, P, false>(s, rows, sums);
-  }
-  uint32_t left = s.count;
-  do {
-    s.count = least_of(left, float_step);
-    add_step<Weights, P>(s, rows, sums, work);
-    s.w += s.count * Weights::bytes;
-    s.x += s.count;
-    s.begins = false;
-    left -= s.count;
-  } while (left > 0);
-}
-
-/// Panels [p0, p0 + P) for `rows` rows of x from x on; y is where the first row's output starts.
-template <class Weights, uint32_t P>
-void multiply_group(const matrix& w, const product_part& part, uint32_t p0, const float* x,
-                    size_t x_stride, uint32_t rows, float* y, size_t y_stride, bool asks) {
-  alignas(64) float_work<Weights, P> work(part);
-  size_t stride = size_t{w.cols} * Weights::bytes;
-  stride = (stride + 63) / 64 * 64;
+void multiply_float_block(const matrix& w, const product_part& part, const panel_group& group,
+                          const activations& x, uint32_t begin, uint32_t end, float_work<P>& work) {
   uint32_t origin = segment_begin(w.type, w.cols, part.segment_begin);
-  for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
-    uint32_t begin = segment_begin(w.type, w.cols, s), end = segment_begin(w.type, w.cols, s + 1);
-    const uint8_t* panels = (const uint8_t*)w.panels + p0 * stride + size_t{begin} * Weights::bytes;
-    float_stretch all{panels, stride, x + (begin - origin), x_stride, end - begin, true, asks};
-    add_segment<Weights, P>(all, rows, work.tree.sums(s, 0), work);
-    work.tree.close(s, 0, rows * P);
-  }
-  const lanes* sums = work.tree.sums(part.segment_end - 1, 0);
-  for (uint32_t r = 0; r < rows; r++) {
-    for (uint32_t p = 0; p < P; p++) {
-      store_panel(part, p0 + p, sums[r * P + p], y + r * y_stride);
-    }
+  for (uint32_t i = part.segment_begin; i < part.segment_end; i++) {
+    uint32_t first = segment_begin(w.type, w.cols, i), k = first;
+    uint32_t after = segment_begin(w.type, w.cols, i + 1);
+    do {
+      uint32_t count = least_of(after - k, float_step);
+      float_stretch s{group.first + size_t{k} * Weights::bytes, group.stride, x.f + (k - origin),
+                      x.stride, count};
+      float_chunk c{i, k == first, k + count == after};
+      // Behind K come the next panels.
+      bool more = !c.ends || i + 1 < part.segment_end;
+      const uint8_t* next = more ? s.w + size_t{count} * Weights::bytes
+                                 : group.panel(P) + size_t{origin} * Weights::bytes;
+      add_float_step<Weights, P>(part, group, c, s, begin, end, next, work);
+      k += count;
+    } while (k < after);
   }
 }
 
+/// P panels times all rows, in blocks as equal as whole tiles allow.
 template <class Weights, uint32_t P>
-void multiply_rows(const matrix& w, const product_part& part, uint32_t p0, const activations& x,
-                   float* y, size_t y_stride, bool asks) {
-  for (uint32_t m = 0; m < x.rows; m += float_block_rows) {
-    uint32_t rows = x.rows - m < float_block_rows ? x.rows - m : float_block_rows;
-    multiply_group<Weights, P>(w, part, p0, x.f + m * x.stride, x.stride, rows, y + m * y_stride,
-                               y_stride, asks);
-  }
+void multiply_float_blocks(const matrix& w, const product_part& part, const panel_group& group,
+                           const activations& x) {
+  alignas(64) float_work<P> work(part);
+  static_assert(sizeof work + 4096 <= kernel_stack_bytes);
+  uint32_t tiles = (x.rows + float_tile_rows - 1) / float_tile_rows;
+  uint32_t blocks = (tiles + float_block_tiles - 1) / float_block_tiles;
+  uint32_t rows = (tiles + blocks - 1) / blocks * float_tile_rows;
+  for (uint32_t begin = 0; begin < x.rows; begin += rows)
+    multiply_float_block<Weights, P>(w, part, group, x, begin, least_of(begin + rows, x.rows),
+                                     work);
 }
 
-/// Groups of P panels, and what is left one by one.
-template <class Weights, uint32_t P>
-void multiply_groups(const matrix& w, const product_part& part, const activations& x, float* y,
-                     size_t y_stride, bool asks) {
-  uint32_t p = part.row_begin / panel_rows;
-  uint32_t end = (part.row_end + panel_rows - 1) / panel_rows;
-  for (; p + P <= end; p += P) multiply_rows<Weights, P>(w, part, p, x, y, y_stride, asks);
-  for (; p < end; p++) multiply_rows<Weights, 1>(w, part, p, x, y, y_stride, asks);
+/// Calls f for groups of P panels, and for what is left one by one.
+template <class Weights, uint32_t P, class F>
+inline void for_float_groups(const matrix& w, const product_part& part, float* y, size_t y_stride,
+                             F f) {
+  size_t stride = (size_t{w.cols} * Weights::bytes + 63) / 64 * 64;
+  auto group_of = [&](uint32_t p, uint32_t count) {
+    return panel_group{(const uint8_t*)w.panels + p * stride, stride, p, 1, count, y, y_stride};
+  };
+  uint32_t p = part.row_begin / panel_rows, end = (part.row_end + panel_rows - 1) / panel_rows;
+  for (; p + P <= end; p += P) f.template operator()<P>(group_of(p, P));
+  for (; p < end; p++) f.template operator()<1>(group_of(p, 1));
 }
 
-/// One row or two leave registers for more panels, which are read in as many streams. `asks`: for
-/// the weights that come, of up to a tile's rows; of more always.
+/// Rows that go straight along the weights: a tile's, and more where weights of 16 bits would have
+/// to be made ready first.
+template <class Weights>
+constexpr uint32_t direct_rows = Weights::bytes < sizeof(float[panel_rows])
+                                     ? 24
+                                     : most_rows_by<(tile_panels + 1) / 2>;
+
+/// One row or two leave registers for more panels, which are read in as many streams; more rows
+/// than a tile's go along fewer panels. `ask`: for the weights that come; for those of blocks
+/// always.
 template <class Weights>
 void multiply_float(const matrix& w, const product_part& part, const activations& x, float* y,
-                    size_t y_stride, bool asks) {
+                    size_t y_stride, bool ask) {
+  constexpr uint32_t half = (tile_panels + 1) / 2;
   constexpr uint32_t two = one_row_panels / 2 > tile_panels ? one_row_panels / 2 : tile_panels;
-  if (x.rows == 1) return multiply_groups<Weights, one_row_panels>(w, part, x, y, y_stride, asks);
-  if (x.rows == 2) return multiply_groups<Weights, two>(w, part, x, y, y_stride, asks);
-  multiply_groups<Weights, tile_panels>(w, part, x, y, y_stride, asks);
+  auto few = [&]<uint32_t P>(const panel_group& group) {
+    multiply_float_tiles<Weights, P>(w, part, group, x, ask);
+  };
+  auto many = [&]<uint32_t P>(const panel_group& group) {
+    multiply_float_blocks<Weights, P>(w, part, group, x);
+  };
+  if (x.rows == 0) return;
+  if (x.rows == 1) return for_float_groups<Weights, one_row_panels>(w, part, y, y_stride, few);
+  if (x.rows == 2) return for_float_groups<Weights, two>(w, part, y, y_stride, few);
+  if (x.rows <= float_tile_rows)
+    return for_float_groups<Weights, tile_panels>(w, part, y, y_stride, few);
+  if (x.rows <= direct_rows<Weights>)
+    return for_float_groups<Weights, half>(w, part, y, y_stride, few);
+  for_float_groups<Weights, tile_panels>(w, part, y, y_stride, many);
 }
 
 }  // namespace

@@ -40,16 +40,6 @@ struct quant_work {
   Unit ready[ready_units * tile_panels_quant];  // [unit][panel]
 };
 
-/// Every `step`th panel from `begin` on, from unit 0 of K on, and where their outputs go.
-struct panel_group {
-  const uint8_t* first;
-  size_t stride;  // bytes from one to the next
-  uint32_t begin, step, count;
-  float* y;
-  size_t y_stride;
-  const uint8_t* panel(uint32_t p) const { return first + p * stride; }
-};
-
 /// Rows [begin, end) of x, whole tiles, whose first unit is K's unit `k.begin`.
 struct row_block {
   const x_unit* x;
@@ -87,33 +77,6 @@ inline unit_range units_of(const matrix& w, uint32_t s) {
           segment_begin(T, w.cols, s + 1) / unit_columns};
 }
 
-inline void store_tile(const product_part& part, const panel_group& group, const row_tile& tile,
-                       const lanes* sums) {
-  float* y = group.y + tile.begin * group.y_stride;
-  uint32_t last = group.begin + (group.count - 1) * group.step;
-  bool whole = lanes_asked(part, group.begin).whole() && lanes_asked(part, last).whole();
-  for (uint32_t r = 0; r < tile.count; r++, y += group.y_stride) {
-    for (uint32_t p = 0; p < group.count; p++) {
-      uint32_t panel = group.begin + p * group.step;
-      lanes sum = sums[p * tile.count + r];
-      if (whole)
-        store(y + (panel * panel_rows - part.row_begin), sum);
-      else
-        store_panel(part, panel, sum, y);
-    }
-  }
-}
-/// Asks for where store_tile will store, to write it. Inlined always: g++ takes a call that only
-/// asks for memory for one without effect.
-[[gnu::always_inline]] inline void fetch_tile(const product_part& part, const panel_group& group,
-                                              const row_tile& tile) {
-  uint32_t first = group.begin * panel_rows;
-  const float* y = group.y + tile.begin * group.y_stride + (first - part.row_begin);
-  for (uint32_t r = 0; r < tile.count; r++, y += group.y_stride) {
-    for (uint32_t p = 0; p < group.count; p++) __builtin_prefetch(y + p * panel_rows, 1);
-  }
-}
-
 /// Unit u of P panels from memory, times R rows.
 template <dtype T, uint32_t P, uint32_t R, cache into>
 [[gnu::always_inline]] inline void add_from_memory(const panel_group& group, uint32_t first,
@@ -143,9 +106,6 @@ template <dtype T, uint32_t P, uint32_t R, cache into>
   }
 }
 
-/// What a segment's sums begin from: to clear as many would be as many stores more.
-constinit const lanes no_sums[stream_panels * stream_rows] = {};
-
 /// A few panels times a tile of R rows: of each panel a unit, then of each the next.
 template <dtype T, uint32_t R, cache into>
 [[gnu::noinline]] void multiply_streams(const matrix& w, const product_part& part,
@@ -172,7 +132,7 @@ template <dtype T, uint32_t R, cache into>
     }
     waiting.close(s, 0, count);
   }
-  store_tile(part, group, tile, waiting.sums(part.segment_end - 1, 0));
+  store_tile(part, group, tile.begin, tile.count, waiting.sums(part.segment_end - 1, 0));
 }
 
 /// multiply_streams for 1 to R rows of x. Weights whose bits lie apart are asked for in any case.
@@ -199,7 +159,7 @@ template <dtype T, uint32_t P, uint32_t R, class Unit>
                                 const row_tile& tile, const x_unit* x, lines_ahead ahead,
                                 quant_work<Unit>& work) {
   bool last = c.ends && c.segment + 1 == part.segment_end;
-  if (last) fetch_tile(part, group, tile);
+  if (last) fetch_tile(part, group, tile.begin, tile.count);
   lanes* waiting = work.tree.sums(c.segment, tile.before * P);
   lanes sums[P * R];
 #pragma GCC unroll 16
@@ -219,7 +179,7 @@ template <dtype T, uint32_t P, uint32_t R, class Unit>
   }
 #pragma GCC unroll 16
   for (uint32_t i = 0; i < P * R; i++) waiting[i] = sums[i];
-  if (last) store_tile(part, group, tile, waiting);
+  if (last) store_tile(part, group, tile.begin, tile.count, waiting);
 }
 
 /// add_tile for 1 to R rows of x.

@@ -75,6 +75,9 @@ class segment_tree {
 
 enum class cache : uint8_t { none, first, second };
 
+/// What a segment's sums begin from: to clear as many would be as many stores more.
+constinit const lanes no_sums[32] = {};
+
 /// How a processor takes weights best.
 struct weight_ways {
   cache into;         // which they are asked for into
@@ -116,6 +119,44 @@ inline void store_panel(const product_part& part, uint32_t p, lanes v, float* y)
   float all[panel_rows];
   store(all, v);
   for (uint32_t i = r.begin; i < r.end; i++) y[p * panel_rows + i - part.row_begin] = all[i];
+}
+
+/// Every `step`th panel from `begin` on, from K's begin on, and where their outputs go: row r of x
+/// from y + r * y_stride on.
+struct panel_group {
+  const uint8_t* first;
+  size_t stride;  // bytes from one to the next
+  uint32_t begin, step, count;
+  float* y;
+  size_t y_stride;
+  const uint8_t* panel(uint32_t p) const { return first + p * stride; }
+};
+
+/// Stores rows [begin, begin + count) of a group's outputs: the sums are [panel][row].
+inline void store_tile(const product_part& part, const panel_group& group, uint32_t begin,
+                       uint32_t count, const lanes* sums) {
+  float* y = group.y + begin * group.y_stride;
+  uint32_t last = group.begin + (group.count - 1) * group.step;
+  bool whole = lanes_asked(part, group.begin).whole() && lanes_asked(part, last).whole();
+  for (uint32_t r = 0; r < count; r++, y += group.y_stride) {
+    for (uint32_t p = 0; p < group.count; p++) {
+      uint32_t panel = group.begin + p * group.step;
+      lanes sum = sums[p * count + r];
+      if (whole)
+        store(y + (panel * panel_rows - part.row_begin), sum);
+      else
+        store_panel(part, panel, sum, y);
+    }
+  }
+}
+/// Asks for where store_tile will store, to write it. Inlined always: g++ takes a call that only
+/// asks for memory for one without effect.
+[[gnu::always_inline]] inline void fetch_tile(const product_part& part, const panel_group& group,
+                                              uint32_t begin, uint32_t count) {
+  const float* y = group.y + begin * group.y_stride + (group.begin * panel_rows - part.row_begin);
+  for (uint32_t r = 0; r < count; r++, y += group.y_stride) {
+    for (uint32_t p = 0; p < group.count; p++) __builtin_prefetch(y + p * panel_rows, 1);
+  }
 }
 
 }  // namespace
