@@ -99,17 +99,17 @@ void multiply_float_tile(const matrix& w, const product_part& part, const panel_
   multiply_few_floats<Weights, P, R, false>(w, part, group, x.f, x.stride);
 }
 
-/// Tiles of equal height, of `most` rows at most.
-inline uint32_t height_of_tiles(uint32_t rows, uint32_t most) {
-  uint32_t tiles = (rows + most - 1) / most;
-  return (rows + tiles - 1) / tiles;
+/// How many a part has where parts are as equal as can be, and have `most` at most.
+inline uint32_t equal_parts(uint32_t count, uint32_t most) {
+  uint32_t parts = (count + most - 1) / most;
+  return (count + parts - 1) / parts;
 }
 
 /// The same, tile after tile; all but the first find the weights in a cache.
 template <class Weights, uint32_t P>
 void multiply_float_tiles(const matrix& w, const product_part& part, panel_group group,
                           const activations& x, bool ask) {
-  uint32_t height = height_of_tiles(x.rows, most_rows_by<P>);
+  uint32_t height = equal_parts(x.rows, most_rows_by<P>);
   activations tile = x;
   for (uint32_t r = 0; r < x.rows; r += height) {
     tile.rows = least_of(height, x.rows - r);
@@ -136,14 +136,14 @@ struct float_chunk {
   bool begins, ends;
 };
 
-/// P panels, floats that are near, times R rows of a block from `row` on, which is y's row `to`.
+/// P panels, floats that are near, times R rows of a block from `row` on.
 template <uint32_t P, uint32_t R>
 [[gnu::noinline]] void add_float_tile(const product_part& part, const panel_group& group,
                                       const float_chunk& c, const float_stretch& s, uint32_t row,
-                                      uint32_t to, lines_ahead ahead, float_work<P>& work) {
+                                      lines_ahead ahead, float_work<P>& work) {
   using weights = f32_weights<cache::none>;
   bool last = c.ends && c.segment + 1 == part.segment_end;
-  if (last) fetch_tile(part, group, to, R);
+  if (last) fetch_tile(part, group, row, R);
   lanes* waiting = work.tree.sums(c.segment, row * P);
   const lanes* before = c.begins ? no_sums : waiting;
   lanes sums[P * R];
@@ -166,24 +166,24 @@ template <uint32_t P, uint32_t R>
   }
 #pragma GCC unroll 32
   for (uint32_t i = 0; i < P * R; i++) waiting[i] = sums[i];
-  if (last) store_tile(part, group, to, R, waiting);
+  if (last) store_tile(part, group, row, R, waiting);
 }
 
 /// add_float_tile for 1 to R rows.
 template <uint32_t P, uint32_t R = float_tile_rows>
 void add_float_rows(const product_part& part, const panel_group& group, const float_chunk& c,
-                    const float_stretch& s, uint32_t rows, uint32_t row, uint32_t to,
-                    const lines_ahead& ahead, float_work<P>& work) {
+                    const float_stretch& s, uint32_t row, uint32_t rows, const lines_ahead& ahead,
+                    float_work<P>& work) {
   if constexpr (R > 1) {
-    if (rows < R) return add_float_rows<P, R - 1>(part, group, c, s, rows, row, to, ahead, work);
+    if (rows < R) return add_float_rows<P, R - 1>(part, group, c, s, row, rows, ahead, work);
   }
-  add_float_tile<P, R>(part, group, c, s, row, to, ahead, work);
+  add_float_tile<P, R>(part, group, c, s, row, ahead, work);
 }
 
-/// A step of K for rows [begin, end) of x. `next` is where the first panel's weights after it lie.
+/// A step of K for a block. `next` is where the first panel's weights after it lie.
 template <class Weights, uint32_t P>
 void add_float_step(const product_part& part, const panel_group& group, const float_chunk& c,
-                    const float_stretch& s, uint32_t begin, uint32_t end, const uint8_t* next,
+                    const float_stretch& s, uint32_t rows, const uint8_t* next,
                     float_work<P>& work) {
   float_stretch near = s;
   if constexpr (Weights::bytes != sizeof(float[panel_rows])) {
@@ -194,21 +194,21 @@ void add_float_step(const product_part& part, const panel_group& group, const fl
     near.w = (const uint8_t*)work.w;
     near.w_stride = sizeof work.w[0];
   }
-  uint32_t rows = end - begin, height = height_of_tiles(rows, float_tile_rows);
+  uint32_t height = equal_parts(rows, float_tile_rows);
   uint32_t tiles = (rows + height - 1) / height;
   uint32_t bytes = s.count * Weights::bytes, times = greatest_of(tiles * (s.count / 4), 1);
   lines_ahead ahead{next, next + bytes, group.stride, (bytes / 64 + times - 1) / times};
   for (uint32_t r = 0; r < rows; r += height) {
-    near.x = s.x + (begin + r) * s.x_stride;
-    add_float_rows<P>(part, group, c, near, least_of(height, rows - r), r, begin + r, ahead, work);
+    near.x = s.x + r * s.x_stride;
+    add_float_rows<P>(part, group, c, near, r, least_of(height, rows - r), ahead, work);
     ahead.at += s.count / 4 * ahead.lines * 64;
   }
 }
 
-/// P panels times rows [begin, end) of x.
+/// P panels times a block of rows.
 template <class Weights, uint32_t P>
 void multiply_float_block(const matrix& w, const product_part& part, const panel_group& group,
-                          const activations& x, uint32_t begin, uint32_t end, float_work<P>& work) {
+                          const activations& x, float_work<P>& work) {
   uint32_t origin = segment_begin(w.type, w.cols, part.segment_begin);
   for (uint32_t i = part.segment_begin; i < part.segment_end; i++) {
     uint32_t first = segment_begin(w.type, w.cols, i), k = first;
@@ -222,7 +222,7 @@ void multiply_float_block(const matrix& w, const product_part& part, const panel
       bool more = !c.ends || i + 1 < part.segment_end;
       const uint8_t* next = more ? s.w + size_t{count} * Weights::bytes
                                  : group.panel(P) + size_t{origin} * Weights::bytes;
-      add_float_step<Weights, P>(part, group, c, s, begin, end, next, work);
+      add_float_step<Weights, P>(part, group, c, s, x.rows, next, work);
       k += count;
     } while (k < after);
   }
@@ -230,16 +230,19 @@ void multiply_float_block(const matrix& w, const product_part& part, const panel
 
 /// P panels times all rows, in blocks as equal as whole tiles allow.
 template <class Weights, uint32_t P>
-void multiply_float_blocks(const matrix& w, const product_part& part, const panel_group& group,
+void multiply_float_blocks(const matrix& w, const product_part& part, panel_group group,
                            const activations& x) {
   alignas(64) float_work<P> work(part);
   static_assert(sizeof work + 4096 <= kernel_stack_bytes);
   uint32_t tiles = (x.rows + float_tile_rows - 1) / float_tile_rows;
-  uint32_t blocks = (tiles + float_block_tiles - 1) / float_block_tiles;
-  uint32_t rows = (tiles + blocks - 1) / blocks * float_tile_rows;
-  for (uint32_t begin = 0; begin < x.rows; begin += rows)
-    multiply_float_block<Weights, P>(w, part, group, x, begin, least_of(begin + rows, x.rows),
-                                     work);
+  uint32_t rows = equal_parts(tiles, float_block_tiles) * float_tile_rows;
+  activations block = x;
+  for (uint32_t r = 0; r < x.rows; r += rows) {
+    block.rows = least_of(rows, x.rows - r);
+    multiply_float_block<Weights, P>(w, part, group, block, work);
+    block.f += rows * x.stride;
+    group.y += rows * group.y_stride;
+  }
 }
 
 /// Calls f for groups of P panels, and for what is left one by one.
