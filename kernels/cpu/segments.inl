@@ -44,7 +44,7 @@ class segment_tree {
   [[gnu::always_inline]] void join(uint32_t s, uint32_t at, lanes* own) const {
     for (uint32_t left = joins_of(s); left != 0; left &= left - 1) {
       const lanes* before = held_[__builtin_ctz(left)] + at;
-#pragma GCC unroll 16
+#pragma GCC unroll 32
       for (uint32_t i = 0; i < Count; i++) own[i] = add(before[i], own[i]);
     }
   }

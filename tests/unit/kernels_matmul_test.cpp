@@ -128,25 +128,19 @@ TEST_P(Matmul, BlocksAtTheirLimitsGiveTheSameBitsAsOne) {
 
 TEST_P(Matmul, AnyRangeOfOutputsIsThatRange) {
   tensor w(type, 77, some_width, random);
-  input x = random_input(3, some_width, random);
-  for (const cpu_row* row : rows_to_test()) {
-    std::vector<float> all = multiply(*row, w, x);
-    for (auto [begin, end] : {std::pair{0u, 5u},
-                              {3u, 4u},
-                              {5u, 16u},
-                              {9u, 40u},
-                              {16u, 77u},
-                              {31u, 65u},
-                              {64u, 77u},
-                              {76u, 77u},
-                              {20u, 20u}}) {
-      std::vector<float> part = multiply(*row, w, x, {begin, end, 0, segments});
-      for (uint32_t m = 0; m < x.rows; m++) {
-        uint32_t width = end - begin;
-        if (width == 0) continue;
-        ASSERT_EQ(0,
-                  std::memcmp(part.data() + m * width, all.data() + m * w.rows + begin, 4 * width))
-            << row->name << " [" << begin << ", " << end << ")";
+  const std::pair<uint32_t, uint32_t> ranges[] = {{0, 5},   {3, 4},   {5, 16},  {9, 40}, {16, 77},
+                                                  {31, 65}, {64, 77}, {76, 77}, {20, 20}};
+  for (uint32_t rows : {3u, 12u, 40u}) {
+    input x = random_input(rows, some_width, random);
+    for (const cpu_row* row : rows_to_test()) {
+      std::vector<float> all = multiply(*row, w, x);
+      for (auto [begin, end] : ranges) {
+        std::vector<float> part = multiply(*row, w, x, {begin, end, 0, segments});
+        const uint32_t width = end - begin;
+        for (uint32_t m = 0; m < rows && width > 0; m++) {
+          ASSERT_EQ(0, std::memcmp(&part[m * width], &all[m * w.rows + begin], 4 * width))
+              << row->name << " [" << begin << ", " << end << ") of row " << m << " of " << rows;
+        }
       }
     }
   }
