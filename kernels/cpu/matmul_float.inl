@@ -99,12 +99,6 @@ void multiply_float_tile(const matrix& w, const product_part& part, const panel_
   multiply_few_floats<Weights, P, R, false>(w, part, group, x.f, x.stride);
 }
 
-/// How many a part has where parts are as equal as can be, and have `most` at most.
-inline uint32_t equal_parts(uint32_t count, uint32_t most) {
-  uint32_t parts = (count + most - 1) / most;
-  return (count + parts - 1) / parts;
-}
-
 /// The same, tile after tile; all but the first find the weights in a cache.
 template <class Weights, uint32_t P>
 void multiply_float_tiles(const matrix& w, const product_part& part, panel_group group,

@@ -61,8 +61,7 @@ template <uint32_t most, class F>
 inline void for_tiles(const row_block& rows, F f) {
   for (uint32_t r = rows.begin; r < rows.end; r += rows.layout.tile) {
     const x_unit* x = rows.x + size_t{r} * rows.layout.units;
-    uint32_t step = rows_of_tile(rows.layout, r), tiles = (step + most - 1) / most;
-    uint32_t height = (step + tiles - 1) / tiles;
+    uint32_t step = rows_of_tile(rows.layout, r), height = equal_parts(step, most);
     for (uint32_t i = 0; i < step; i += height) {
       const x_unit* first = x == nullptr ? x : x + i;  // a rank's part of K may be empty
       f(row_tile{first, step, r + i, least_of(height, step - i), r + i - rows.begin});
@@ -112,6 +111,7 @@ template <dtype T, uint32_t R, cache into>
                                         const panel_group& group, unit_range k,
                                         const row_tile& tile, waiting_sums& waiting) {
   constexpr uint32_t P = panels_from_memory(R);
+  static_assert(stream_panels * R <= sizeof no_sums / sizeof *no_sums);
   uint32_t count = group.count * R;
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
     lanes* sums = waiting.sums(s, 0);

@@ -78,6 +78,12 @@ enum class cache : uint8_t { none, first, second };
 /// What a segment's sums begin from: to clear as many would be as many stores more.
 constinit const lanes no_sums[32] = {};
 
+/// How many a part has where parts are as equal as can be, and have `most` at most.
+inline uint32_t equal_parts(uint32_t count, uint32_t most) {
+  uint32_t parts = (count + most - 1) / most;
+  return (count + parts - 1) / parts;
+}
+
 /// How a processor takes weights best.
 struct weight_ways {
   cache into;         // which they are asked for into
@@ -149,11 +155,12 @@ inline void store_tile(const product_part& part, const panel_group& group, uint3
     }
   }
 }
-/// Asks for where store_tile will store, to write it. Inlined always: g++ takes a call that only
-/// asks for memory for one without effect.
+/// Asks for where store_tile will store, to write it, of panels side by side. Inlined always: g++
+/// takes a call that only asks for memory for one without effect.
 [[gnu::always_inline]] inline void fetch_tile(const product_part& part, const panel_group& group,
                                               uint32_t begin, uint32_t count) {
-  const float* y = group.y + begin * group.y_stride + (group.begin * panel_rows - part.row_begin);
+  ptrdiff_t column = ptrdiff_t{group.begin * panel_rows} - ptrdiff_t{part.row_begin};
+  const float* y = group.y + begin * group.y_stride + column;
   for (uint32_t r = 0; r < count; r++, y += group.y_stride) {
     for (uint32_t p = 0; p < group.count; p++) __builtin_prefetch(y + p * panel_rows, 1);
   }

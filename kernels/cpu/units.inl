@@ -203,7 +203,7 @@ template <dtype T, class Unit, uint32_t P, uint32_t R>
 }
 
 /// Weights that are asked for, into the first cache, while others are multiplied: of each panel so
-/// many lines beside each unit, up to `end`.
+/// many lines a step, up to `end`.
 struct lines_ahead {
   const uint8_t *at, *end;
   size_t stride;
