@@ -114,6 +114,8 @@ size_t attention_scratch_floats(uint32_t tokens, uint32_t heads, uint32_t head_d
 /// multiply-add is fused, exp is ours. No kernel allocates, none spawns threads.
 struct cpu_row {
   const char* name;
+  /// Rows of x that lie together as x_units, where there are many (layout_of_x).
+  uint32_t x_tile_rows;
   /// y[m*y_stride + (n - row_begin)] for n in the part: the part's segments, each summed in order
   /// from its first column, joined by the tree.
   void (*matmul)(const matrix& w, const product_part& part, const activations& x, float* y,
@@ -144,9 +146,11 @@ struct cpu_row {
   draw_row draw;
 };
 
-/// "reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4": those this build has, best last.
+/// "reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4", "amx": those this build has, best
+/// last.
 std::span<const cpu_row* const> cpu_rows();
-/// Whether this machine can run the row.
+/// Whether this machine can run the row. Asked for amx, the process may use its registers from then
+/// on.
 bool runs_here(const cpu_row& row);
 /// The best row that runs here.
 const cpu_row& best_cpu_row();

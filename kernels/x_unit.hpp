@@ -31,11 +31,12 @@ struct x_layout {
   uint32_t tile;         // rows of all tiles but the last
 };
 
-/// Rows of a tile at most; few rows are one tile.
-inline constexpr uint32_t x_tile_rows = 6, x_few_rows = 8;
+/// Rows that are one tile. Of more a tile has six at most, or so many as the cpu_row says.
+inline constexpr uint32_t x_few_rows = 8, x_tile_rows = 6;
 
-[[gnu::always_inline]] constexpr x_layout layout_of_x(uint32_t rows, uint32_t units) {
-  uint32_t most = rows <= x_few_rows ? x_few_rows : x_tile_rows;
+[[gnu::always_inline]] constexpr x_layout layout_of_x(uint32_t rows, uint32_t units,
+                                                      uint32_t most_together) {
+  uint32_t most = rows <= x_few_rows ? x_few_rows : most_together;
   uint32_t tiles = (rows + most - 1) / most;
   return {rows, units, tiles == 0 ? 1 : (rows + tiles - 1) / tiles};
 }

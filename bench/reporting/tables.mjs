@@ -36,9 +36,11 @@ function probes(lines) {
     const all = lines.filter((l) => l.what === "probe").map((l) => l[name]);
     return `${number(Math.min(...all))} to ${number(Math.max(...all))}`;
   };
+  const tiles = lines.some((l) => l.tile_gop_per_s === undefined && l.what === "probe") ? ""
+    : ` (vector by vector, as the aims mean it; in AMX's tiles ${span("tile_gop_per_s")})`;
   return `${lines.filter((l) => l.what === "probe").length} probes in this run: reading ` +
     `${span("read_gb_per_s")} GB/s, FMA ${span("fma_gflop_per_s")} GFLOP/s, int8 ` +
-    `${span("int8_gop_per_s")} GOP/s. A limit is the better of the probes right before and ` +
+    `${span("int8_gop_per_s")} GOP/s${tiles}. A limit is the better of the probes right before and ` +
     `after; where those differ by more than ${noisyFrom}x the figure is noisy, and nothing is ` +
     "claimed." + again(lines.filter((l) => l.what === "again").length);
 }

@@ -5,11 +5,26 @@
 #include "kernels/cpu/dot_direct.inl"
 //
 #include "kernels/cpu/row.inl"
+//
+#include "kernels/cpu/amx_registers.hpp"
+//
+#include "kernels/cpu/matmul_amx.inl"
 
 namespace lethe {
+namespace {
 
-extern const cpu_row avx512vnni, zen4;
+consteval cpu_row row_with_tiles() {
+  cpu_row row = row_of("amx", matmul_amx<common_ways>);
+  row.x_tile_rows = amx_rows;
+  row.quantize = quantize<amx_rows>;
+  return row;
+}
+
+}  // namespace
+
+extern const cpu_row avx512vnni, zen4, amx;
 constinit const cpu_row avx512vnni = row_of("avx512vnni");
 constinit const cpu_row zen4 = row_of("zen4", matmul<zen4_ways>);
+constinit const cpu_row amx = row_with_tiles();
 
 }  // namespace lethe

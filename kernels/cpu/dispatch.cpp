@@ -1,14 +1,18 @@
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstring>
 
 #include "kernels/cpu_row.hpp"
 
 namespace lethe {
 
-extern const cpu_row reference, avx2, zen3, avx512, avx512vnni, zen4;
+extern const cpu_row reference, avx2, zen3, avx512, avx512vnni, zen4, amx;
 
 namespace {
 
-constexpr const cpu_row* rows[] = {&reference, &avx2, &zen3, &avx512, &avx512vnni, &zen4};
+constexpr const cpu_row* rows[] = {&reference, &avx2, &zen3, &avx512, &avx512vnni, &zen4, &amx};
 
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -21,6 +25,17 @@ bool has_avx512() {
 }
 
 bool has_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+
+/// Linux saves tiles for processes that have asked for them, which this one does here.
+bool has_amx() {
+  constexpr unsigned tile = 1u << 24, int8 = 1u << 25;  // of leaf 7's edx
+  constexpr long ask_for_state = 0x1023, tile_data = 18;
+  unsigned a, b, c, d;
+  static const bool granted = has_vnni() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+                              (d & tile) != 0 && (d & int8) != 0 &&
+                              syscall(SYS_arch_prctl, ask_for_state, tile_data) == 0;
+  return granted;
+}
 
 /// Zen 3 and Zen 4; what their rows do differently is not measured elsewhere.
 bool is_family_19h() { return __builtin_cpu_is("amdfam19h"); }
@@ -37,6 +52,7 @@ bool runs_here(const cpu_row& row) {
   if (&row == &avx512) return has_avx512();
   if (&row == &avx512vnni) return has_vnni();
   if (&row == &zen4) return has_vnni() && is_family_19h();
+  if (&row == &amx) return has_amx();
   return false;
 }
 

@@ -72,6 +72,7 @@ inline void store_bf16(uint16_t* p, lanes a) {
   _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16(chosen));
 }
 
+inline int_lanes int_load(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
 inline int_lanes int_zero() { return {_mm512_setzero_si512()}; }
 inline int_lanes int_set1(int32_t x) { return {_mm512_set1_epi32(x)}; }
 inline int_lanes int_add(int_lanes a, int_lanes b) { return {_mm512_add_epi32(a.v, b.v)}; }
@@ -201,6 +202,9 @@ inline void store_words_crossed(int16_t* p, int_lanes a) {
   _mm256_storeu_si256((__m256i*)p, words);
 }
 inline word_lanes words_add(word_lanes a, word_lanes b) { return {_mm512_add_epi16(a.v, b.v)}; }
+inline byte_lanes bytes_less(byte_lanes a, uint8_t b) {
+  return {_mm512_sub_epi8(a.v, _mm512_set1_epi8(char(b)))};
+}
 inline byte_lanes bytes_flip_top(byte_lanes a) {
   return {_mm512_xor_si512(a.v, _mm512_set1_epi8(-128))};
 }

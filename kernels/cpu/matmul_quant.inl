@@ -213,20 +213,19 @@ void add_chunk(const product_part& part, const panel_group& group, const chunk& 
   });
 }
 
-/// P panels times a block of rows.
-template <dtype T, uint32_t P, class Unit>
-void multiply_block(const matrix& w, const product_part& part, const panel_group& group,
-                    const row_block& rows, quant_work<Unit>& work) {
+/// K's units, up to `at_once` together, and where the weights after them lie.
+template <dtype T, class F>
+inline void for_chunks(const matrix& w, const product_part& part, const panel_group& group,
+                       unit_range k, uint32_t at_once, F f) {
   for (uint32_t segment = part.segment_begin; segment < part.segment_end; segment++) {
     unit_range all = units_of<T>(w, segment);
     uint32_t u = all.begin;
     do {
-      uint32_t end = least_of(u + units_at_once<T, Unit>(rows.size()), all.end);
+      uint32_t end = least_of(u + at_once, all.end);
       // Behind K come the next panels.
-      const uint8_t* next = end < rows.k.end ? begin_of_unit<T>(group.first, end)
-                                             : begin_of_unit<T>(group.panel(P), rows.k.begin);
-      chunk c{segment, {u, end}, u == all.begin, end == all.end};
-      add_chunk<T, P>(part, group, c, rows, next, work);
+      const uint8_t* next = end < k.end ? begin_of_unit<T>(group.first, end)
+                                        : begin_of_unit<T>(group.panel(group.count), k.begin);
+      f(chunk{segment, {u, end}, u == all.begin, end == all.end}, next);
       u = end;
     } while (u < all.end);
   }
@@ -239,41 +238,66 @@ void multiply_blocks(const matrix& w, const product_part& part, const panel_grou
   uint32_t count = rows.end, tiles = most_rows / rows.layout.tile;
   for (rows.begin = 0; rows.begin < count; rows.begin = rows.end) {
     rows.end = least_of(rows.begin + tiles * rows.layout.tile, count);
-    multiply_block<T, P>(w, part, group, rows, work);
+    uint32_t at_once = units_at_once<T, Unit>(rows.size());
+    for_chunks<T>(w, part, group, rows.k, at_once, [&](const chunk& c, const uint8_t* next) {
+      add_chunk<T, P>(part, group, c, rows, next, work);
+    });
   }
 }
 
+/// All rows of x with the units that the part has.
+template <dtype T>
+inline row_block all_rows(const matrix& w, const product_part& part, const activations& x,
+                          uint32_t x_together) {
+  unit_range k{units_of<T>(w, part.segment_begin).begin, units_of<T>(w, part.segment_end - 1).end};
+  return {x.units, layout_of_x(x.rows, k.size(), x_together), k, 0, x.rows};
+}
+
+/// The panels that have the part's outputs.
+template <dtype T>
+struct part_panels {
+  part_panels(const matrix& w, const product_part& part, float* to, size_t to_stride)
+      : begin(part.row_begin / panel_rows),
+        end((part.row_end + panel_rows - 1) / panel_rows),
+        first((const uint8_t*)w.panels),
+        stride((size_t{w.cols / block_elements(T)} * panel_block_bytes(T) + 63) / 64 * 64),
+        y(to),
+        y_stride(to_stride) {}
+  panel_group group(uint32_t from, uint32_t step, uint32_t count) const {
+    return {first + from * stride, step * stride, from, step, count, y, y_stride};
+  }
+  uint32_t begin, end;
+  const uint8_t* first;
+  size_t stride;
+  float* y;
+  size_t y_stride;
+};
+
 template <dtype T, weight_ways ways>
 void multiply_quant(const matrix& w, const product_part& part, const activations& x, float* y,
-                    size_t y_stride) {
+                    size_t y_stride, uint32_t x_together = x_tile_rows) {
   if (x.rows == 0) return;
   alignas(64) quant_work<ready_unit<T, ways.apart_beside>> work(part);
   static_assert(sizeof work + 4096 <= kernel_stack_bytes);
   constexpr uint32_t P = tile_panels_quant;
-  size_t stride = size_t{w.cols / block_elements(T)} * panel_block_bytes(T);
-  stride = (stride + 63) / 64 * 64;
-  unit_range k{units_of<T>(w, part.segment_begin).begin, units_of<T>(w, part.segment_end - 1).end};
-  row_block rows{x.units, layout_of_x(x.rows, k.size()), k, 0, x.rows};
-  uint32_t p = part.row_begin / panel_rows, end = (part.row_end + panel_rows - 1) / panel_rows;
-  auto group_of = [&](uint32_t begin, uint32_t step, uint32_t count) {
-    return panel_group{
-        (const uint8_t*)w.panels + begin * stride, step * stride, begin, step, count, y, y_stride};
-  };
+  row_block rows = all_rows<T>(w, part, x, x_together);
+  part_panels<T> all(w, part, y, y_stride);
+  uint32_t p = all.begin, end = all.end;
   if (x.rows > few_rows) {
-    for (; p + P <= end; p += P) multiply_blocks<T, P>(w, part, group_of(p, 1, P), rows, work);
-    for (; p < end; p++) multiply_blocks<T, 1>(w, part, group_of(p, 1, 1), rows, work);
+    for (; p + P <= end; p += P) multiply_blocks<T, P>(w, part, all.group(p, 1, P), rows, work);
+    for (; p < end; p++) multiply_blocks<T, 1>(w, part, all.group(p, 1, 1), rows, work);
     return;
   }
   auto multiply = [&](const panel_group& group) {
     for_tiles<stream_rows>(rows, [&](const row_tile& tile) {
-      multiply_few<T, ways>(w, part, group, k, tile, work.tree);
+      multiply_few<T, ways>(w, part, group, rows.k, tile, work.tree);
     });
   };
   // Each stream goes along panels that lie one behind the other.
   uint32_t length = (end - p) / stream_panels;
-  for (uint32_t i = 0; i < length; i++, p++) multiply(group_of(p, length, stream_panels));
+  for (uint32_t i = 0; i < length; i++, p++) multiply(all.group(p, length, stream_panels));
   p += (stream_panels - 1) * length;
-  if (p < end) multiply(group_of(p, 1, end - p));
+  if (p < end) multiply(all.group(p, 1, end - p));
 }
 
 }  // namespace

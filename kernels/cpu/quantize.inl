@@ -34,8 +34,9 @@ inline void quantize_unit(const float* x, x_unit& to) {
   to.correction = -128 * (first + second);
 }
 
+template <uint32_t most_together>
 void quantize(const float* x, uint32_t rows, uint32_t cols, size_t begin, size_t end, x_unit* to) {
-  x_layout layout = layout_of_x(rows, cols / 32);
+  x_layout layout = layout_of_x(rows, cols / 32, most_together);
   while (begin < end) {
     uint32_t r = uint32_t(begin / cols), first = r / layout.tile * layout.tile;
     uint32_t step = rows_of_tile(layout, first);

@@ -22,8 +22,9 @@ namespace {
 consteval cpu_row row_of(const char* name,
                          decltype(cpu_row::matmul) products = matmul<common_ways>) {
   return {.name = name,
+          .x_tile_rows = x_tile_rows,
           .matmul = products,
-          .quantize = quantize,
+          .quantize = quantize<x_tile_rows>,
           .row_to_float = row_to_float,
           .rms_norm = rms_norm,
           .rope = rope,

@@ -74,7 +74,7 @@ struct quantized_there {
 
   quantized_there(const target& t, const std::vector<float>& x, uint32_t m, uint32_t cols,
                   size_t stride)
-      : want(quantized_by(reference, x, m, cols, stride), m, cols),
+      : want(reference, quantized_by(reference, x, m, cols, stride), m, cols),
         q(t, std::vector<int8_t>(want.q.size(), 99)),
         scales(t, std::vector<float>(want.scales.size(), 99)),
         sums(t, std::vector<int16_t>(want.sums.size(), 99)) {}

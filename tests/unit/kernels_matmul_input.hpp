@@ -9,6 +9,19 @@ namespace lethe {
 
 extern const cpu_row reference;
 
+/// Units of x that lie as the reference wants them, in tiles of another height.
+inline std::vector<x_unit> laid_in_tiles(const std::vector<x_unit>& units, uint32_t rows,
+                                         uint32_t cols, uint32_t tile_rows) {
+  x_layout from = layout_of_x(rows, cols / 32, reference.x_tile_rows);
+  x_layout to = layout_of_x(rows, cols / 32, tile_rows);
+  std::vector<x_unit> all(units.size());
+  for (uint32_t r = 0; r < rows; r++) {
+    for (uint32_t u = 0; u < from.units; u++)
+      all[place_of_unit(to, r, u)] = units[place_of_unit(from, r, u)];
+  }
+  return all;
+}
+
 /// Quantized rows one after the other, as a device has them.
 struct plain_rows {
   std::vector<int8_t> q;
@@ -16,8 +29,8 @@ struct plain_rows {
   std::vector<int16_t> sums;
 
   plain_rows() = default;
-  plain_rows(const std::vector<x_unit>& units, uint32_t rows, uint32_t cols) {
-    x_layout layout = layout_of_x(rows, cols / 32);
+  plain_rows(const cpu_row& row, const std::vector<x_unit>& units, uint32_t rows, uint32_t cols) {
+    x_layout layout = layout_of_x(rows, cols / 32, row.x_tile_rows);
     for (uint32_t r = 0; r < rows; r++) {
       for (uint32_t u = 0; u < layout.units; u++) {
         const x_unit& unit = units[place_of_unit(layout, r, u)];
@@ -45,17 +58,20 @@ struct input {
   uint32_t rows, cols;
   size_t stride;
   std::vector<float> f;
-  std::vector<x_unit> units;
+  static constexpr uint32_t tall_rows = 16;
+  std::vector<x_unit> units, tall;  // as the reference and as amx want them
   plain_rows plain;
 
   input(uint32_t m, uint32_t k, size_t apart, std::vector<float> values)
       : rows(m), cols(k), stride(apart), f(std::move(values)) {
     if (k % 32 != 0) return;
     units = quantized_by(reference, f, m, k, stride);
-    plain = {units, m, k};
+    tall = laid_in_tiles(units, m, k, tall_rows);
+    plain = {reference, units, m, k};
   }
-  activations view() const {
-    return {.rows = rows, .f = f.data(), .stride = stride, .units = units.data()};
+  activations view(const cpu_row& row = reference) const {
+    const std::vector<x_unit>& own = row.x_tile_rows == tall_rows ? tall : units;
+    return {.rows = rows, .f = f.data(), .stride = stride, .units = own.data()};
   }
 };
 

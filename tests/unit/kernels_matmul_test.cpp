@@ -5,7 +5,7 @@
 #include "tests/unit/kernels_matmul_input.hpp"
 
 namespace lethe {
-extern const cpu_row vnni_emulated;
+extern const cpu_row vnni_emulated, amx_emulated;
 
 namespace {
 
@@ -13,7 +13,7 @@ using formats::tensor;
 
 const cpu_row& reference_row() { return *cpu_rows()[0]; }
 
-/// Every row of the build, the emulated one too; skips by name those that this machine lacks.
+/// Every row of the build, the emulated ones too; skips by name those that this machine lacks.
 std::vector<const cpu_row*> rows_to_test() {
   std::vector<const cpu_row*> all;
   for (const cpu_row* row : cpu_rows()) {
@@ -22,7 +22,7 @@ std::vector<const cpu_row*> rows_to_test() {
     else
       std::printf("skipped: %s, this machine lacks it\n", row->name);
   }
-  if (runs_here(*find_cpu_row("avx512"))) all.push_back(&vnni_emulated);
+  if (runs_here(*find_cpu_row("avx512"))) all.insert(all.end(), {&vnni_emulated, &amx_emulated});
   return all;
 }
 
@@ -48,7 +48,7 @@ std::vector<float> multiply(const cpu_row& row, const tensor& w, const input& x,
                             product_part part) {
   uint32_t width = part.row_end - part.row_begin, stride = width + 3;
   std::vector<float> y(x.rows * stride, untouched), packed;
-  row.matmul(w.panels, part, x.view(), y.data(), stride);
+  row.matmul(w.panels, part, x.view(row), y.data(), stride);
   for (uint32_t m = 0; m < x.rows; m++) {
     packed.insert(packed.end(), &y[m * stride], &y[m * stride] + width);
     for (uint32_t i = width; i < stride; i++) EXPECT_EQ(y[m * stride + i], untouched) << row.name;
@@ -118,9 +118,11 @@ TEST_P(Matmul, ManyRowsGiveTheSameBitsAsOne) {
 
 /// The most rows that go straight from memory are 12 (f32), 16 (quantized, AVX2) and 24 (16 bits),
 /// that take few units at once 24, of a block 132; segments are longer than what is taken at once.
+/// In AMX's tiles go 13 to 16 and from 19 on, 128 a block; with 34 the last tile is lower.
 TEST_P(Matmul, BlocksAtTheirLimitsGiveTheSameBitsAsOne) {
   tensor w(type, 80, 2304, random);
-  for (uint32_t m : {6u, 7u, 12u, 13u, 16u, 17u, 23u, 24u, 25u, 131u, 132u, 133u}) {
+  for (uint32_t m :
+       {6u, 7u, 12u, 13u, 16u, 17u, 18u, 19u, 23u, 24u, 25u, 34u, 128u, 129u, 131u, 132u, 133u}) {
     input x = random_input(m, 2304, random);
     for (const cpu_row* row : rows_to_test()) expect_rows_alone(*row, w, x);
   }

@@ -11,7 +11,7 @@ namespace lethe {
 namespace {
 
 plain_rows run(const cpu_row& row, const std::vector<float>& x, uint32_t m, uint32_t cols) {
-  return {quantized_by(row, x, m, cols, x.size() / m), m, cols};
+  return {row, quantized_by(row, x, m, cols, x.size() / m), m, cols};
 }
 
 template <class T>
@@ -93,7 +93,8 @@ TEST(Quantize, EveryInstructionSetGivesTheSameBits) {
   std::vector<x_unit> want = quantized_by(*cpu_rows()[0], x, 33, 4096, 4100);
   for (const cpu_row* row : cpu_rows()) {
     if (!runs_here(*row)) continue;
-    EXPECT_TRUE(same_bits(quantized_by(*row, x, 33, 4096, 4100), want)) << row->name;
+    std::vector<x_unit> got = quantized_by(*row, x, 33, 4096, 4100);
+    EXPECT_TRUE(same_bits(got, laid_in_tiles(want, 33, 4096, row->x_tile_rows))) << row->name;
   }
 }
 
@@ -107,11 +108,14 @@ TEST(Quantize, LeavesWhatProductsAddUpBesides) {
 }
 
 /// In tiles of neighbouring rows, unit after unit; few rows are one tile.
-TEST(Quantize, EachUnitHasAPlaceOfItsOwnBesideItsTile) {
+class PlacesOfUnits : public testing::TestWithParam<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Tiles, PlacesOfUnits, testing::Values(x_tile_rows, 16u));
+
+TEST_P(PlacesOfUnits, AreEachItsOwnBesideItsTile) {
   for (uint32_t rows = 1; rows <= 40; rows++) {
-    x_layout layout = layout_of_x(rows, 5);
-    EXPECT_LE(layout.tile, rows <= x_few_rows ? rows : x_tile_rows);
-    EXPECT_EQ(layout.tile == rows, rows <= x_few_rows);
+    x_layout layout = layout_of_x(rows, 5, GetParam());
+    EXPECT_LE(layout.tile, rows <= x_few_rows ? rows : GetParam());
+    EXPECT_EQ(layout.tile == rows, rows <= std::max(x_few_rows, GetParam()));
     std::vector<bool> taken(rows * 5);
     for (uint32_t r = 0; r < rows; r++) {
       for (uint32_t u = 0; u < 5; u++) {
@@ -129,7 +133,7 @@ TEST(Quantize, EachUnitHasAPlaceOfItsOwnBesideItsTile) {
 /// Threads quantize parts of the same rows: where a part begins and ends changes nothing.
 TEST(Quantize, PartsAreTheWhole) {
   std::vector<float> x = random_rows(9, 160);
-  std::vector<x_unit> want = quantized_by(*cpu_rows()[0], x, 9, 160, 160), got(want.size());
+  std::vector<x_unit> want = quantized_by(best_cpu_row(), x, 9, 160, 160), got(want.size());
   size_t ends[] = {32, 160, 352, 1216, 1440}, begin = 0;
   for (size_t end : ends) {
     best_cpu_row().quantize(x.data(), 9, 160, begin, end, got.data());

@@ -12,13 +12,13 @@ namespace lethe {
 namespace {
 
 TEST(CpuRows, AreFoundByNameBestLast) {
-  for (const char* name : {"reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4"}) {
+  for (const char* name : {"reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4", "amx"}) {
     ASSERT_NE(find_cpu_row(name), nullptr);
     EXPECT_STREQ(find_cpu_row(name)->name, name);
   }
   EXPECT_EQ(find_cpu_row("neon"), nullptr);
   EXPECT_STREQ(cpu_rows().front()->name, "reference");
-  EXPECT_STREQ(cpu_rows().back()->name, "zen4");
+  EXPECT_STREQ(cpu_rows().back()->name, "amx");
 }
 
 TEST(CpuRows, TheBestRunsHereAndNoneBetterDoes) {
@@ -74,7 +74,7 @@ TEST(CpuRows, DefineNothingButThemselves) {
        std::vector<std::pair<std::string, names>>{{"reference", {"reference"}},
                                                   {"avx2", {"avx2", "zen3"}},
                                                   {"avx512", {"avx512"}},
-                                                  {"avx512vnni", {"avx512vnni", "zen4"}}}) {
+                                                  {"avx512vnni", {"avx512vnni", "amx", "zen4"}}}) {
     std::string object = std::string(places::kernel_objects) + "/" + file + ".cpp.o";
     std::ranges::transform(rows, rows.begin(), symbol_of);
     EXPECT_EQ(exported(object), rows) << object;

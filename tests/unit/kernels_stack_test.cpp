@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "kernels/cpu/amx_emulated.hpp"
 #include "kernels/cpu_row.hpp"
 #include "kernels/kernel_stack.hpp"
 #include "tests/unit/kernels_attend_paged.hpp"
@@ -8,7 +11,19 @@
 #include "tests/unit/own_stack.hpp"
 
 namespace lethe {
+extern const cpu_row amx_emulated;
+
 namespace {
+
+/// Every row that runs here, the emulated tiles too.
+std::vector<const cpu_row*> rows_to_test() {
+  std::vector<const cpu_row*> all;
+  for (const cpu_row* row : cpu_rows()) {
+    if (runs_here(*row)) all.push_back(row);
+  }
+  if (runs_here(*find_cpu_row("avx512"))) all.push_back(&amx_emulated);
+  return all;
+}
 
 /// How deep `work` reaches, from the frame that calls it.
 size_t depth_of(const std::function<void()>& work) {
@@ -23,13 +38,12 @@ class KernelStack : public testing::TestWithParam<dtype> {};
 TEST_P(KernelStack, ProductsReachNoDeeperThanIsWiped) {
   formats::random random{5};
   formats::tensor w(GetParam(), 16 * 33, 2048, random);
-  for (uint32_t m : {1u, 2u, 7u, 132u}) {
+  for (uint32_t m : {1u, 2u, 7u, 128u, 132u}) {
     std::vector<float> ones(size_t{m} * w.cols, 1.0f), y(size_t{m} * w.rows);
     input x(m, w.cols, w.cols, ones);
-    for (const cpu_row* row : cpu_rows()) {
-      if (!runs_here(*row)) continue;
+    for (const cpu_row* row : rows_to_test()) {
       size_t depth = depth_of([&] {
-        row->matmul(w.panels, {0, w.rows, 0, segments}, x.view(), y.data(), w.rows);
+        row->matmul(w.panels, {0, w.rows, 0, segments}, x.view(*row), y.data(), w.rows);
       });
       EXPECT_GT(depth, 1000u) << "nothing was measured";
       EXPECT_LE(depth, kernel_stack_bytes) << row->name << " with " << m << " rows";
@@ -59,6 +73,51 @@ TEST(KernelStackDepth, SeesADeepFrame) {
     (void)deep[0];
   });
   EXPECT_GT(depth, kernel_stack_bytes);
+}
+
+void multiply_32_rows(const cpu_row& row) {
+  formats::random random{7};
+  formats::tensor w(dtype::q8_0, 48, 512, random);
+  std::vector<float> ones(size_t{32} * w.cols, 1.0f), y(size_t{32} * w.rows);
+  input x(32, w.cols, w.cols, ones);
+  row.matmul(w.panels, {0, w.rows, 0, segments}, x.view(row), y.data(), w.rows);
+}
+
+/// What registers of tiles held of x and of sums no later code of the thread can store.
+TEST(KernelTiles, HoldNothingAfterAProduct) {
+  if (!runs_here(*find_cpu_row("avx512"))) GTEST_SKIP() << "this machine can't emulate tiles";
+  size_t before = tile_products;
+  multiply_32_rows(amx_emulated);
+  EXPECT_EQ(tile_products, before + 2 * 3 * 16);
+  const char none[sizeof tiles_of_thread] = {};
+  EXPECT_EQ(0, std::memcmp(&tiles_of_thread, none, sizeof none));
+}
+
+/// Whether the processor has tiles to save for this thread.
+bool tiles_are_in_use() {
+  constexpr uint32_t tile_data = 1u << 18;
+  uint32_t low, high;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+  return (low & tile_data) != 0;
+}
+
+TEST(KernelTiles, AreGivenBackByTheProcessorsRow) {
+  const cpu_row& amx = *find_cpu_row("amx");
+  if (!runs_here(amx)) GTEST_SKIP() << "this machine has no AMX";
+  multiply_32_rows(amx);
+  EXPECT_FALSE(tiles_are_in_use());
+  struct {
+    uint8_t palette = 1, nothing[15] = {};
+    uint16_t row_bytes[16] = {64};
+    uint8_t rows[16] = {16};
+  } shape;
+  std::vector<char> numbers(16 * 64, 1);
+  asm volatile("ldtilecfg %0\n\ttileloadd (%1,%2,1), %%tmm0" ::"m"(shape), "r"(numbers.data()),
+               "r"(size_t{64})
+               : "memory");
+  EXPECT_TRUE(tiles_are_in_use()) << "the measure sees nothing";
+  asm volatile("tilerelease");
+  EXPECT_FALSE(tiles_are_in_use());
 }
 
 }  // namespace

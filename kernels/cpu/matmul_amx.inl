@@ -1,0 +1,237 @@
+// Products of many rows with quantized weights in registers of tiles (amx_registers.hpp): the same
+// integers, and the same sums of floats from them.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <type_traits>
+
+#include "kernels/cpu_row.hpp"
+#include "kernels/kernel_stack.hpp"
+#include "kernels/panels.hpp"
+
+namespace lethe {
+namespace {
+
+/// Rows of x in a tile, panels of weights beside each other, rows of a block, and units whose
+/// products wait in the nearest cache. All of them come first: after a tile a processor multiplies
+/// floats at half its pace for a while.
+inline constexpr uint32_t amx_rows = 16, amx_panels = 2, amx_block_rows = 8 * amx_rows;
+inline constexpr uint32_t amx_units = 4;
+/// Panels that stay in the second cache, beside a block of x, until all blocks have had them.
+inline constexpr uint32_t amx_near_panels = 8;
+/// Products of a unit with a panel, [row][lane].
+using tile_products = int32_t[amx_rows][panel_rows];
+using amx_sums = segment_tree<amx_block_rows * amx_panels>;  // tile after tile, [panel][row]
+
+template <dtype T>
+struct amx_work {
+  amx_work(const product_part& part) : tree(part.segment_begin, part.segment_end) {}
+  amx_sums tree;
+  prepared_unit<T> ready[amx_units * amx_panels];  // [unit][panel]
+  tile_products products[amx_units * amx_panels];  // as `ready`
+  tile_registers tiles;
+};
+
+/// Numbers with sign, as tiles multiply them.
+template <dtype T>
+inline void prepare_signed_unit(unit_place at, prepared_unit<T>& u) {
+  prepare_unit<T>(at, u);
+  if constexpr (offset_of<T>() != 0) {
+    for (byte_lanes& w : u.w) w = bytes_less(w, offset_of<T>());
+  }
+}
+
+/// The products of a chunk with a tile of x, each stored while the next is multiplied.
+template <dtype T, uint32_t P>
+[[gnu::noinline]] void multiply_tile(uint32_t units, const row_tile& tile, const x_unit* x,
+                                     amx_work<T>& work) {
+  work.tiles.take_rows(tile.count);
+  const prepared_unit<T>* ready = work.ready;
+  tile_products* to = work.products;
+  auto multiply = [&](auto turn) __attribute__((always_inline)) {
+    work.tiles.template multiply<turn()>(x, ready[0].w, P > 1 ? ready[P - 1].w : nullptr);
+    x += tile.step, ready += P;
+  };
+  auto store = [&](auto turn) __attribute__((always_inline)) {
+    work.tiles.template store_sums<turn()>(to[0], P > 1 ? to[P - 1] : nullptr);
+    to += P;
+  };
+  std::integral_constant<uint32_t, 0> even;
+  std::integral_constant<uint32_t, 1> odd;
+  for (uint32_t u = 0; u < units; u += 2) {
+    multiply(even);
+    if (u > 0) store(odd);
+    if (u + 1 < units) multiply(odd);
+    store(even);
+  }
+  if (units != 0 && units % 2 == 0) store(odd);
+}
+
+/// The units of a chunk that are multiplied with a panel and a tile of x: where the first one's
+/// products, scales (and minimums behind them) and rows of x are, how far it is to the next, and
+/// what of x comes next.
+struct multiplied_units {
+  const tile_products* products;
+  const lanes* scales;
+  const x_unit *x, *next;
+  size_t products_step, scales_step, x_step;
+};
+
+/// The sums of R rows from place `at` on. What is read of `m`, just written, is read one by one: a
+/// vector of it would wait until all products are in the cache.
+template <bool minimums, uint32_t R>
+[[gnu::noinline]] void add_products(const chunk& c, const multiplied_units& m, uint32_t at,
+                                    amx_sums& tree) {
+  lanes* waiting = tree.sums(c.segment, at);
+  lanes sums[R];
+#pragma GCC unroll 16
+  for (uint32_t r = 0; r < R; r++) sums[r] = c.begins ? zero() : waiting[r];
+  const tile_products* products = m.products;
+  const lanes* scales = m.scales;
+  const x_unit *x = m.x, *next = m.next;
+  for (uint32_t u = 0; u < c.units.size(); u++) {
+    lanes scale = scales[0];
+#pragma GCC unroll 16
+    for (uint32_t r = 0; r < R; r++) {
+      lanes product = to_float(int_load((*products)[r]));
+      sums[r] = fma(product, mul(scale, set1(x[r].scale)), sums[r]);
+      if constexpr (minimums) sums[r] = fma(scales[1], set1(x[r].scaled_sum), sums[r]);
+    }
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < R * sizeof(x_unit) / amx_panels; i += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(next) + i);
+    products += m.products_step, scales += m.scales_step, x += m.x_step, next += m.x_step;
+  }
+  if (c.ends) {
+    tree.template join<R>(c.segment, at, sums);
+    waiting = tree.joined(c.segment, at);
+  }
+#pragma GCC unroll 16
+  for (uint32_t r = 0; r < R; r++) waiting[r] = sums[r];
+}
+
+/// add_products for 1 to R rows.
+template <bool minimums, uint32_t R = amx_rows>
+void add_some_products(uint32_t rows, const chunk& c, const multiplied_units& m, uint32_t at,
+                       amx_sums& tree) {
+  if constexpr (R > 1) {
+    if (rows < R) return add_some_products<minimums, R - 1>(rows, c, m, at, tree);
+  }
+  add_products<minimums, R>(c, m, at, tree);
+}
+
+/// A chunk of P panels. `next` is where the weights after it lie.
+template <dtype T, uint32_t P>
+void add_amx_chunk(const product_part& part, const panel_group& group, const chunk& c,
+                   const row_block& rows, const uint8_t* next, amx_work<T>& work) {
+  uint32_t units = c.units.size(), tiles = (rows.size() - 1) / rows.layout.tile + 1;
+  for (uint32_t p = 0; p < P; p++) {
+    for (uint32_t u = 0; u < units; u++) {
+      prepare_signed_unit<T>(find_unit<T>(group.panel(p), c.units.begin + u),
+                             work.ready[u * P + p]);
+    }
+  }
+  uint32_t lines = (units * unit_bytes(T) / 64 + tiles - 1) / tiles;
+  bool last = c.ends && c.segment + 1 == part.segment_end;
+  constexpr size_t scales_step = P * sizeof(prepared_unit<T>) / sizeof(lanes);
+  for_tiles<amx_rows>(rows, [&](const row_tile& tile) {
+    const x_unit* x = tile.x + size_t{c.units.begin - rows.k.begin} * tile.step;
+    if (last) fetch_tile(part, group, tile.begin, tile.count);
+    multiply_tile<T, P>(units, tile, x, work);
+    for (uint32_t i = 0; i < lines; i++, next += 64) {
+      for (uint32_t p = 0; p < P; p++) __builtin_prefetch(next + p * group.stride, 0, 2);
+    }
+    for (uint32_t p = 0; p < P; p++) {
+      const x_unit* next_x = x + tile.step * rows.layout.units + p * tile.step / amx_panels;
+      multiplied_units m{work.products + p, &work.ready[p].scale, x, next_x, P, scales_step,
+                         tile.step};
+      uint32_t at = tile.before * P + p * tile.count;
+      add_some_products<has_minimum<T>()>(tile.count, c, m, at, work.tree);
+    }
+    if (last) {
+      const lanes* sums = work.tree.joined(c.segment, tile.before * P);
+      store_tile(part, group, tile.begin, tile.count, sums);
+    }
+  });
+}
+
+/// P panels times a block of rows.
+template <dtype T, uint32_t P>
+void multiply_amx_block(const matrix& w, const product_part& part, const panel_group& group,
+                        const row_block& rows, amx_work<T>& work) {
+  for_chunks<T>(w, part, group, rows.k, amx_units, [&](const chunk& c, const uint8_t* next) {
+    add_amx_chunk<T, P>(part, group, c, rows, next, work);
+  });
+}
+
+/// Some panels times all rows, in blocks whose tiles are equally high.
+template <dtype T>
+void multiply_amx_blocks(const matrix& w, const product_part& part, const part_panels<T>& all,
+                         uint32_t begin, uint32_t end, row_block rows, amx_work<T>& work) {
+  constexpr uint32_t P = amx_panels;
+  uint32_t count = rows.end, tile = rows.layout.tile, whole = count / tile * tile;
+  for (rows.begin = 0; rows.begin < count; rows.begin = rows.end) {
+    uint32_t most = rows.begin + amx_block_rows / tile * tile;
+    rows.end = least_of(most, rows.begin < whole ? whole : count);
+    uint32_t p = begin;
+    for (; p + P <= end; p += P) multiply_amx_block<T, P>(w, part, all.group(p, 1, P), rows, work);
+    for (; p < end; p++) multiply_amx_block<T, 1>(w, part, all.group(p, 1, 1), rows, work);
+  }
+}
+
+template <dtype T>
+void multiply_in_tiles(const matrix& w, const product_part& part, const activations& x, float* y,
+                       size_t y_stride) {
+  alignas(64) amx_work<T> work(part);
+  static_assert(sizeof work + 4096 <= kernel_stack_bytes);
+  row_block rows = all_rows<T>(w, part, x, amx_rows);
+  part_panels<T> all(w, part, y, y_stride);
+  for (uint32_t p = all.begin; p < all.end; p += amx_near_panels) {
+    uint32_t end = least_of(p + amx_near_panels, all.end);
+    multiply_amx_blocks<T>(w, part, all, p, end, rows, work);
+  }
+}
+
+/// Tiles cost the same with few rows, and two of them are better than one and a bit.
+inline bool pays_in_tiles(uint32_t rows) {
+  return rows > 12 && layout_of_x(rows, 1, amx_rows).tile >= 10;
+}
+
+template <dtype T, weight_ways ways>
+void multiply_many(const matrix& w, const product_part& part, const activations& x, float* y,
+                   size_t y_stride) {
+  if (pays_in_tiles(x.rows))
+    multiply_in_tiles<T>(w, part, x, y, y_stride);
+  else
+    multiply_quant<T, ways>(w, part, x, y, y_stride, amx_rows);
+}
+
+/// Few rows are multiplied as without tiles, and numbers of 6 bits, which have two scales a unit.
+template <weight_ways ways>
+void matmul_amx(const matrix& w, const product_part& part, const activations& x, float* y,
+                size_t y_stride) {
+  if (is_float(w.type) || x.rows <= few_rows) return matmul<ways>(w, part, x, y, y_stride);
+  if (part.row_begin >= part.row_end || part.segment_begin >= part.segment_end) return;
+  switch (w.type) {
+    case dtype::q8_0:
+      return multiply_many<dtype::q8_0, ways>(w, part, x, y, y_stride);
+    case dtype::q4_0:
+      return multiply_many<dtype::q4_0, ways>(w, part, x, y, y_stride);
+    case dtype::q4_1:
+      return multiply_many<dtype::q4_1, ways>(w, part, x, y, y_stride);
+    case dtype::q5_0:
+      return multiply_many<dtype::q5_0, ways>(w, part, x, y, y_stride);
+    case dtype::q5_1:
+      return multiply_many<dtype::q5_1, ways>(w, part, x, y, y_stride);
+    case dtype::q4_k:
+      return multiply_many<dtype::q4_k, ways>(w, part, x, y, y_stride);
+    case dtype::q5_k:
+      return multiply_many<dtype::q5_k, ways>(w, part, x, y, y_stride);
+    default:
+      return multiply_quant<dtype::q6_k, ways>(w, part, x, y, y_stride, amx_rows);
+  }
+}
+
+}  // namespace
+}  // namespace lethe
