@@ -292,7 +292,15 @@ int main(int argc, char** argv) {
   app.add_option("--compare", theirs, "only: judge another program's greedy ids for this prompt")
       ->delimiter(',');
   CLI11_PARSE(app, argc, argv);
-  if (!isa.empty()) c.row = lethe::find_cpu_row(isa.c_str());
+  if (!isa.empty()) {
+    c.row = lethe::find_cpu_row(isa.c_str());
+    if (c.row == nullptr) {
+      fmt::print(stderr, "engine_bench: no kernels are called --isa {}\n", isa);
+      return 1;
+    }
+    if (!lethe::runs_here(*c.row))
+      fmt::print(stderr, "engine_bench: {} is not for this machine; tried anyway\n", isa);
+  }
   if (s.streams.empty() && s.prompts.empty()) s.streams = {1}, s.prompts = {512};
   return lethe::bench::measure(path, c, s, theirs);
 }

@@ -20,7 +20,7 @@ struct quantized_rows {
 };
 
 /// The input of a product: m rows; `f` for float weights; for the others `units`, as their layout
-/// says, on a CPU, `q` on a device.
+/// says, on a CPU, with x_units_beyond behind the last that may be read; `q` on a device.
 struct activations {
   uint32_t rows = 0;
   const float* f = nullptr;
@@ -149,8 +149,8 @@ struct cpu_row {
 /// "reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4", "amx": those this build has, best
 /// last.
 std::span<const cpu_row* const> cpu_rows();
-/// Whether this machine can run the row. Asked for amx, the process may use its registers from then
-/// on.
+/// Whether this machine can run the row. Asked about amx, which best_cpu_row does, it asks Linux
+/// for its registers, for the whole process: stacks for signals have to be larger from then on.
 bool runs_here(const cpu_row& row);
 /// The best row that runs here.
 const cpu_row& best_cpu_row();

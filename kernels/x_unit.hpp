@@ -34,6 +34,10 @@ struct x_layout {
 /// Rows that are one tile. Of more a tile has six at most, or so many as the cpu_row says.
 inline constexpr uint32_t x_few_rows = 8, x_tile_rows = 6;
 
+/// Units behind the last one that products may read, for nothing: a lower tile is read as high as
+/// the others.
+inline constexpr uint32_t x_units_beyond = 15;
+
 [[gnu::always_inline]] constexpr x_layout layout_of_x(uint32_t rows, uint32_t units,
                                                       uint32_t most_together) {
   uint32_t most = rows <= x_few_rows ? x_few_rows : most_together;

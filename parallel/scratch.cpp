@@ -54,6 +54,7 @@ result<scratch> scratch::make(const model_weights& weights, const shard_config& 
     e.offset = bytes;
     bytes += (units[size_t(e.per)] * e.unit_bytes + 63) / 64 * 64;
   }
+  bytes += x_units_beyond * sizeof(x_unit);  // wherever units end, so much can be read
   auto memory = region::map(bytes, "activations");
   if (!memory) return memory.why();
   made.memory_ = *std::move(memory);

@@ -14,6 +14,6 @@ struct emulated_tiles {
 };
 extern thread_local emulated_tiles tiles_of_thread;
 /// Products since the thread began.
-extern thread_local size_t tile_products;
+extern thread_local size_t products_in_tiles;
 
 }  // namespace lethe

@@ -15,16 +15,8 @@ namespace {
 /// the one before is stored.
 class tile_registers {
  public:
-  tile_registers() = default;
-  /// What they hold is somebody's request.
-  ~tile_registers() { asm volatile("tilerelease"); }
-  tile_registers(const tile_registers&) = delete;
-  tile_registers& operator=(const tile_registers&) = delete;
-
-  /// Tiles of so many rows of x from here on.
-  void take_rows(uint32_t rows) {
-    if (rows == rows_) return;
-    rows_ = rows;
+  /// For so many rows of x.
+  explicit tile_registers(uint32_t rows) {
     struct {
       uint8_t palette = 1, start_row = 0, reserved[14] = {};
       uint16_t row_bytes[16] = {32, 32, 64, 64, 64, 64, 64, 64};
@@ -35,6 +27,10 @@ class tile_registers {
     for (int i : {2, 3}) shape.rows[i] = 8;
     asm volatile("ldtilecfg %0" ::"m"(shape));
   }
+  /// What they hold is somebody's request.
+  ~tile_registers() { asm volatile("tilerelease"); }
+  tile_registers(const tile_registers&) = delete;
+  tile_registers& operator=(const tile_registers&) = delete;
 
   /// A unit of x times the same of one or two panels, of 512 bytes each.
   template <uint32_t turn>
@@ -70,9 +66,6 @@ class tile_registers {
       asm volatile("tilestored %%tmm7, (%0,%1,1)" ::"r"(second), "r"(row) : "memory");
     }
   }
-
- private:
-  uint32_t rows_ = 0;
 };
 
 }  // namespace

@@ -20,13 +20,15 @@ inline constexpr uint32_t amx_rows = 16, amx_panels = 2, amx_block_rows = 8 * am
 inline constexpr uint32_t amx_units = 4;
 /// Panels that stay in the second cache, beside a block of x, until all blocks have had them.
 inline constexpr uint32_t amx_near_panels = 8;
+static_assert(amx_rows - 1 <= x_units_beyond);
 /// Products of a unit with a panel, [row][lane].
 using tile_products = int32_t[amx_rows][panel_rows];
 using amx_sums = segment_tree<amx_block_rows * amx_panels>;  // tile after tile, [panel][row]
 
 template <dtype T>
 struct amx_work {
-  amx_work(const product_part& part) : tree(part.segment_begin, part.segment_end) {}
+  amx_work(const product_part& part, uint32_t tile_rows)
+      : tree(part.segment_begin, part.segment_end), tiles(tile_rows) {}
   amx_sums tree;
   prepared_unit<T> ready[amx_units * amx_panels];  // [unit][panel]
   tile_products products[amx_units * amx_panels];  // as `ready`
@@ -42,11 +44,11 @@ inline void prepare_signed_unit(unit_place at, prepared_unit<T>& u) {
   }
 }
 
-/// The products of a chunk with a tile of x, each stored while the next is multiplied.
+/// The products of a chunk with a tile of x, each stored while the next is multiplied. Of a lower
+/// tile what lies behind its rows is multiplied, too, and nobody looks at it.
 template <dtype T, uint32_t P>
 [[gnu::noinline]] void multiply_tile(uint32_t units, const row_tile& tile, const x_unit* x,
                                      amx_work<T>& work) {
-  work.tiles.take_rows(tile.count);
   const prepared_unit<T>* ready = work.ready;
   tile_products* to = work.products;
   auto multiply = [&](auto turn) __attribute__((always_inline)) {
@@ -143,7 +145,8 @@ void add_amx_chunk(const product_part& part, const panel_group& group, const chu
       for (uint32_t p = 0; p < P; p++) __builtin_prefetch(next + p * group.stride, 0, 2);
     }
     for (uint32_t p = 0; p < P; p++) {
-      const x_unit* next_x = x + tile.step * rows.layout.units + p * tile.step / amx_panels;
+      const x_unit* next_x = x;  // a rank's part of K may be empty
+      if (units != 0) next_x += tile.step * rows.layout.units + p * tile.step / amx_panels;
       multiplied_units m{work.products + p, &work.ready[p].scale, x, next_x, P, scales_step,
                          tile.step};
       uint32_t at = tile.before * P + p * tile.count;
@@ -165,43 +168,35 @@ void multiply_amx_block(const matrix& w, const product_part& part, const panel_g
   });
 }
 
-/// Some panels times all rows, in blocks whose tiles are equally high.
-template <dtype T>
-void multiply_amx_blocks(const matrix& w, const product_part& part, const part_panels<T>& all,
-                         uint32_t begin, uint32_t end, row_block rows, amx_work<T>& work) {
-  constexpr uint32_t P = amx_panels;
-  uint32_t count = rows.end, tile = rows.layout.tile, whole = count / tile * tile;
-  for (rows.begin = 0; rows.begin < count; rows.begin = rows.end) {
-    uint32_t most = rows.begin + amx_block_rows / tile * tile;
-    rows.end = least_of(most, rows.begin < whole ? whole : count);
-    uint32_t p = begin;
-    for (; p + P <= end; p += P) multiply_amx_block<T, P>(w, part, all.group(p, 1, P), rows, work);
-    for (; p < end; p++) multiply_amx_block<T, 1>(w, part, all.group(p, 1, 1), rows, work);
-  }
-}
-
 template <dtype T>
 void multiply_in_tiles(const matrix& w, const product_part& part, const activations& x, float* y,
                        size_t y_stride) {
-  alignas(64) amx_work<T> work(part);
-  static_assert(sizeof work + 4096 <= kernel_stack_bytes);
+  constexpr uint32_t P = amx_panels;
   row_block rows = all_rows<T>(w, part, x, amx_rows);
   part_panels<T> all(w, part, y, y_stride);
-  for (uint32_t p = all.begin; p < all.end; p += amx_near_panels) {
-    uint32_t end = least_of(p + amx_near_panels, all.end);
-    multiply_amx_blocks<T>(w, part, all, p, end, rows, work);
+  alignas(64) amx_work<T> work(part, rows.layout.tile);
+  static_assert(sizeof work + 4096 <= kernel_stack_bytes);
+  uint32_t most = amx_block_rows / rows.layout.tile * rows.layout.tile;
+  for (uint32_t first = all.begin; first < all.end; first += amx_near_panels) {
+    uint32_t end = least_of(first + amx_near_panels, all.end);
+    for (rows.begin = 0; rows.begin < x.rows; rows.begin = rows.end) {
+      rows.end = least_of(rows.begin + most, x.rows);
+      uint32_t p = first;
+      for (; p + P <= end; p += P)
+        multiply_amx_block<T, P>(w, part, all.group(p, 1, P), rows, work);
+      for (; p < end; p++) multiply_amx_block<T, 1>(w, part, all.group(p, 1, 1), rows, work);
+    }
   }
 }
 
-/// Tiles cost the same with few rows, and two of them are better than one and a bit.
-inline bool pays_in_tiles(uint32_t rows) {
-  return rows > 12 && layout_of_x(rows, 1, amx_rows).tile >= 10;
-}
+/// A tile of few rows costs what a full one does, and fewer rows than these take weights out of
+/// memory faster vector by vector.
+inline constexpr uint32_t amx_least_rows = 20;
 
 template <dtype T, weight_ways ways>
 void multiply_many(const matrix& w, const product_part& part, const activations& x, float* y,
                    size_t y_stride) {
-  if (pays_in_tiles(x.rows))
+  if (x.rows >= amx_least_rows)
     multiply_in_tiles<T>(w, part, x, y, y_stride);
   else
     multiply_quant<T, ways>(w, part, x, y, y_stride, amx_rows);
@@ -211,6 +206,7 @@ void multiply_many(const matrix& w, const product_part& part, const activations&
 template <weight_ways ways>
 void matmul_amx(const matrix& w, const product_part& part, const activations& x, float* y,
                 size_t y_stride) {
+  static_assert(few_rows <= x_few_rows, "they lie alike however high tiles are");
   if (is_float(w.type) || x.rows <= few_rows) return matmul<ways>(w, part, x, y, y_stride);
   if (part.row_begin >= part.row_end || part.segment_begin >= part.segment_end) return;
   switch (w.type) {

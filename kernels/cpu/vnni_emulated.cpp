@@ -8,7 +8,7 @@
 namespace lethe {
 
 thread_local emulated_tiles tiles_of_thread;
-thread_local size_t tile_products;
+thread_local size_t products_in_tiles;
 
 namespace {
 
@@ -45,16 +45,11 @@ namespace {
 /// As in amx_registers.hpp.
 class tile_registers {
  public:
-  tile_registers() = default;
+  explicit tile_registers(uint32_t rows) { tiles_of_thread.rows = rows; }
   ~tile_registers() { memset(&tiles_of_thread, 0, sizeof tiles_of_thread); }
   tile_registers(const tile_registers&) = delete;
   tile_registers& operator=(const tile_registers&) = delete;
 
-  void take_rows(uint32_t rows) {
-    if (rows == tiles_of_thread.rows) return;
-    memset(&tiles_of_thread, 0, sizeof tiles_of_thread);
-    tiles_of_thread.rows = rows;
-  }
   template <uint32_t turn>
   void multiply(const x_unit* x, const void* first, const void* second) {
     emulated_tiles& t = tiles_of_thread;
@@ -80,7 +75,7 @@ class tile_registers {
         sums[r][lane] = sum;
       }
     }
-    tile_products++;
+    products_in_tiles++;
   }
 };
 

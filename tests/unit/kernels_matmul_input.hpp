@@ -67,6 +67,7 @@ struct input {
     if (k % 32 != 0) return;
     units = quantized_by(reference, f, m, k, stride);
     tall = laid_in_tiles(units, m, k, tall_rows);
+    tall.resize(tall.size() + x_units_beyond);
     plain = {reference, units, m, k};
   }
   activations view(const cpu_row& row = reference) const {

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "kernels/cpu_row.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
@@ -118,13 +120,51 @@ TEST_P(Matmul, ManyRowsGiveTheSameBitsAsOne) {
 
 /// The most rows that go straight from memory are 12 (f32), 16 (quantized, AVX2) and 24 (16 bits),
 /// that take few units at once 24, of a block 132; segments are longer than what is taken at once.
-/// In AMX's tiles go 13 to 16 and from 19 on, 128 a block; with 34 the last tile is lower.
+/// In AMX's tiles go 20 and more, 128 a block; with 34 the last tile is lower.
 TEST_P(Matmul, BlocksAtTheirLimitsGiveTheSameBitsAsOne) {
   tensor w(type, 80, 2304, random);
   for (uint32_t m :
-       {6u, 7u, 12u, 13u, 16u, 17u, 18u, 19u, 23u, 24u, 25u, 34u, 128u, 129u, 131u, 132u, 133u}) {
+       {6u, 7u, 12u, 13u, 16u, 17u, 19u, 20u, 23u, 24u, 25u, 34u, 128u, 129u, 131u, 132u, 133u}) {
     input x = random_input(m, 2304, random);
     for (const cpu_row* row : rows_to_test()) expect_rows_alone(*row, w, x);
+  }
+}
+
+/// Memory that ends where nothing may be read.
+class before_the_end {
+ public:
+  explicit before_the_end(const std::vector<x_unit>& units) {
+    size_t page = size_t(sysconf(_SC_PAGESIZE)), used = units.size() * sizeof(x_unit);
+    bytes_ = (used + page - 1) / page * page + page;
+    void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT_NE(at, MAP_FAILED);
+    begin_ = static_cast<char*>(at);
+    EXPECT_EQ(0, mprotect(begin_ + bytes_ - page, page, PROT_NONE));
+    std::memcpy(begin_ + bytes_ - page - used, units.data(), used);
+    units_ = reinterpret_cast<const x_unit*>(begin_ + bytes_ - page - used);
+  }
+  before_the_end(const before_the_end&) = delete;
+  ~before_the_end() { munmap(begin_, bytes_); }
+  const x_unit* units() const { return units_; }
+
+ private:
+  char* begin_;
+  size_t bytes_;
+  const x_unit* units_;
+};
+
+/// 241 rows are tiles of 16 but for the last, which has one; 18 panels are more than stay near.
+TEST_P(Matmul, ALowTileReadsNoFurtherThanItMay) {
+  if (is_float(type)) return;
+  tensor w(type, 18 * 16, some_width, random);
+  input x = random_input(241, some_width, random);
+  std::vector<float> want = multiply(reference_row(), w, x), got(want.size());
+  for (const cpu_row* row : rows_to_test()) {
+    activations seen = x.view(*row);
+    before_the_end all(row->x_tile_rows == input::tall_rows ? x.tall : x.units);
+    seen.units = all.units();
+    row->matmul(w.panels, {0, w.rows, 0, segments}, seen, got.data(), w.rows);
+    ASSERT_TRUE(same_bits(got, want)) << row->name;
   }
 }
 
@@ -151,7 +191,7 @@ TEST_P(Matmul, AnyRangeOfOutputsIsThatRange) {
 /// A panel alone is no stream of several, so it says where each output belongs.
 TEST_P(Matmul, StreamsOfManyPanelsGiveEachPanelItsOutputs) {
   tensor w(type, 236, some_width, random);  // each of four streams has three panels, three are left
-  for (uint32_t m : {1u, 3u, 8u, 9u, 16u}) {
+  for (uint32_t m : {1u, 3u, 8u, 9u, 16u, 20u}) {
     input x = random_input(m, some_width, random);
     for (const cpu_row* row : rows_to_test()) {
       for (uint32_t begin : {0u, 9u}) {
@@ -257,7 +297,7 @@ TEST_P(Matmul, TakesTheLargestNumbers) {
       }
       repack_panels(type, 16, w.cols, 0, 1, tensor::row_of, &w,
                     const_cast<std::byte*>(w.panels.panels));
-      for (uint32_t m : {1u, 6u, 12u}) {
+      for (uint32_t m : {1u, 6u, 12u, 20u}) {
         input x(m, w.cols, w.cols, std::vector<float>(m * w.cols, sign));
         std::vector<float> want = multiply(reference_row(), w, x);
         for (const cpu_row* row : rows_to_test()) {

@@ -86,9 +86,9 @@ void multiply_32_rows(const cpu_row& row) {
 /// What registers of tiles held of x and of sums no later code of the thread can store.
 TEST(KernelTiles, HoldNothingAfterAProduct) {
   if (!runs_here(*find_cpu_row("avx512"))) GTEST_SKIP() << "this machine can't emulate tiles";
-  size_t before = tile_products;
+  size_t before = products_in_tiles;
   multiply_32_rows(amx_emulated);
-  EXPECT_EQ(tile_products, before + 2 * 3 * 16);
+  EXPECT_EQ(products_in_tiles, before + 2 * 3 * 16);
   const char none[sizeof tiles_of_thread] = {};
   EXPECT_EQ(0, std::memcmp(&tiles_of_thread, none, sizeof none));
 }
