@@ -54,6 +54,15 @@ test('a limit that moved carries no claim', () => {
   assert.doesNotMatch(measuredPart(lines), /decode of 1b bf16: 0/);
 });
 
+test('what tiles could do is said beside, and is no limit', () => {
+  assert.doesNotMatch(measuredPart(lines), /AMX/);
+  const tiles = readResults(changed((l) => l.what === 'probe',
+    (l) => JSON.stringify({ ...l, tile_gop_per_s: 12922.1 })), 'r');
+  assert.match(measuredPart(tiles), /GOP\/s \(vector by vector.*; in AMX's tiles 12922 to 12922\)\./);
+  assert.equal(labelled(prefillFigures(tiles), '1b q8_0, 500').share,
+    labelled(prefillFigures(lines), '1b q8_0, 500').share);
+});
+
 test('a prompt is measured by the peak its products run on', () => {
   const f = labelled(prefillFigures(lines), '1b q8_0, 500');
   near(f.share, 1.08 / 2); // 1.08e12 operations, 1e12 a second, 2 s
