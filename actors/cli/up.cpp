@@ -65,12 +65,15 @@ class live_view {
 
   void show(schema::Status::Reader s) {
     for (auto e : s.getEngines()) show_engine(e);
-    bool whole = s.getWanted() > 0 ? ready_of(s) >= s.getWanted() : s.getServices().size() > 0;
-    if (whole && !whole_ && s.getWanted() == 0)
+    uint32_t wanted = s.getWanted();
+    bool whole = wanted > 0 ? ready_of(s) >= wanted : s.getServices().size() > 0;
+    bool news = whole && (!whole_ || wanted > wanted_);  // one more may be ready between two looks
+    if (news && wanted == 0)
       say(event_of_service(s.getServices()[0].getRole().cStr()));
-    else if (whole && !whole_)
-      say(schema::Event::READY, ready_of(s), uint32_t(s.getWanted()));
+    else if (news)
+      say(schema::Event::READY, ready_of(s), wanted);
     whole_ = whole;
+    wanted_ = wanted;
   }
 
   template <telemetry_value... Values>
@@ -104,6 +107,7 @@ class live_view {
   telemetry_log log_;
   std::map<uint16_t, std::pair<schema::Phase, uint32_t>> known_;
   bool whole_ = false;
+  uint32_t wanted_ = 0;
 };
 
 wire<schema::ControlAsk> ask_status() {
