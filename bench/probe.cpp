@@ -252,7 +252,10 @@ variant byte_products() {
 // Registers of tiles, 16 rows of 64 bytes: products of four and their sums a row and a column at a
 // time. Linux saves them for processes that ask for it.
 #if defined(__AMX_INT8__)
-bool may_use_tiles() { return syscall(SYS_arch_prctl, 0x1023, 18) == 0; }
+bool may_use_tiles() {
+  constexpr long ask_for_state = 0x1023, tile_data = 18;
+  return syscall(SYS_arch_prctl, ask_for_state, tile_data) == 0;
+}
 
 void multiply_tiles(const char*) {
   struct {

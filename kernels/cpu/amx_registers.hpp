@@ -35,36 +35,33 @@ class tile_registers {
   /// A unit of x times the same of one or two panels, of 512 bytes each.
   template <uint32_t turn>
   [[gnu::always_inline]] void multiply(const x_unit* x, const void* first, const void* second) {
-    size_t step = sizeof(x_unit), vector = 64;
-    if constexpr (turn == 0) {
-      asm volatile("tileloadd (%0,%1,1), %%tmm0" ::"r"(x->q), "r"(step) : "memory");
-      asm volatile("tileloadd (%0,%1,1), %%tmm2" ::"r"(first), "r"(vector) : "memory");
-      asm volatile("tilezero %tmm4\n\ttdpbssd %tmm2, %tmm0, %tmm4");
-      if (second == nullptr) return;
-      asm volatile("tileloadd (%0,%1,1), %%tmm3" ::"r"(second), "r"(vector) : "memory");
-      asm volatile("tilezero %tmm5\n\ttdpbssd %tmm3, %tmm0, %tmm5");
-    } else {
-      asm volatile("tileloadd (%0,%1,1), %%tmm1" ::"r"(x->q), "r"(step) : "memory");
-      asm volatile("tileloadd (%0,%1,1), %%tmm2" ::"r"(first), "r"(vector) : "memory");
-      asm volatile("tilezero %tmm6\n\ttdpbssd %tmm2, %tmm1, %tmm6");
-      if (second == nullptr) return;
-      asm volatile("tileloadd (%0,%1,1), %%tmm3" ::"r"(second), "r"(vector) : "memory");
-      asm volatile("tilezero %tmm7\n\ttdpbssd %tmm3, %tmm1, %tmm7");
-    }
+    load<turn>(x->q, sizeof(x_unit));
+    load<2>(first, 64);
+    product<turn, 2, 4 + 2 * turn>();
+    if (second == nullptr) return;
+    load<3>(second, 64);
+    product<turn, 3, 5 + 2 * turn>();
   }
   /// The sums of that turn, with one or two panels: of each row of x 16 side by side.
   template <uint32_t turn>
   [[gnu::always_inline]] void store_sums(void* first, void* second) {
-    size_t row = 64;
-    if constexpr (turn == 0) {
-      asm volatile("tilestored %%tmm4, (%0,%1,1)" ::"r"(first), "r"(row) : "memory");
-      if (second == nullptr) return;
-      asm volatile("tilestored %%tmm5, (%0,%1,1)" ::"r"(second), "r"(row) : "memory");
-    } else {
-      asm volatile("tilestored %%tmm6, (%0,%1,1)" ::"r"(first), "r"(row) : "memory");
-      if (second == nullptr) return;
-      asm volatile("tilestored %%tmm7, (%0,%1,1)" ::"r"(second), "r"(row) : "memory");
-    }
+    store<4 + 2 * turn>(first);
+    if (second != nullptr) store<5 + 2 * turn>(second);
+  }
+
+ private:
+  template <uint32_t to>
+  [[gnu::always_inline]] static void load(const void* from, size_t step) {
+    asm volatile("tileloadd (%1,%2,1), %%tmm%c0" ::"i"(to), "r"(from), "r"(step) : "memory");
+  }
+  template <uint32_t x, uint32_t weights, uint32_t to>
+  [[gnu::always_inline]] static void product() {
+    asm volatile("tilezero %%tmm%c2\n\ttdpbssd %%tmm%c1, %%tmm%c0, %%tmm%c2" ::"i"(x), "i"(weights),
+                 "i"(to));
+  }
+  template <uint32_t from>
+  [[gnu::always_inline]] static void store(void* to) {
+    asm volatile("tilestored %%tmm%c0, (%1,%2,1)" ::"i"(from), "r"(to), "r"(size_t{64}) : "memory");
   }
 };
 

@@ -4,11 +4,9 @@
 #include <string>
 
 #include "tests/unit/kernels_attend_paged.hpp"
+#include "tests/unit/kernels_rows_here.hpp"
 
 namespace lethe {
-
-extern const cpu_row vnni_emulated;
-
 namespace {
 
 const cpu_row& reference_row() { return *find_cpu_row("reference"); }
@@ -64,23 +62,10 @@ TEST(Attend, IsExactAboutOneKey) {
   EXPECT_TRUE(same_bits(run_case(best_cpu_row(), c, in), in.v));
 }
 
-std::vector<const cpu_row*> rows_here() {
-  std::vector<const cpu_row*> here;
-  for (const cpu_row* row : cpu_rows()) {
-    if (runs_here(*row)) {
-      here.push_back(row);
-    } else {
-      std::cout << "skipped, this machine lacks it: " << row->name << "\n";
-    }
-  }
-  if (runs_here(*find_cpu_row("avx512"))) here.push_back(&vnni_emulated);
-  return here;
-}
-
 void expect_same_bits_on_rows(const attention_case& c) {
   attention_input in = input_of(c);
   std::vector<float> expected = run_case(reference_row(), c, in);
-  for (const cpu_row* row : rows_here()) {
+  for (const cpu_row* row : rows_here({&vnni_emulated})) {
     EXPECT_TRUE(same_bits(run_case(*row, c, in), expected))
         << row->name << ", head size " << c.head_dim << ", heads " << c.heads << ", type "
         << int(c.type);

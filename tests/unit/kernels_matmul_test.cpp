@@ -5,28 +5,16 @@
 #include "kernels/cpu_row.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
 #include "tests/unit/kernels_matmul_input.hpp"
+#include "tests/unit/kernels_rows_here.hpp"
 
 namespace lethe {
-extern const cpu_row vnni_emulated, amx_emulated;
-
 namespace {
 
 using formats::tensor;
 
 const cpu_row& reference_row() { return *cpu_rows()[0]; }
 
-/// Every row of the build, the emulated ones too; skips by name those that this machine lacks.
-std::vector<const cpu_row*> rows_to_test() {
-  std::vector<const cpu_row*> all;
-  for (const cpu_row* row : cpu_rows()) {
-    if (runs_here(*row))
-      all.push_back(row);
-    else
-      std::printf("skipped: %s, this machine lacks it\n", row->name);
-  }
-  if (runs_here(*find_cpu_row("avx512"))) all.insert(all.end(), {&vnni_emulated, &amx_emulated});
-  return all;
-}
+std::vector<const cpu_row*> rows_to_test() { return rows_here({&vnni_emulated, &amx_emulated}); }
 
 /// Copies columns of some rows, as a rank that holds a part would.
 input cut(const input& x, uint32_t begin, uint32_t end, uint32_t first_row, uint32_t row_count) {

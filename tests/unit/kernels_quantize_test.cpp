@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "tests/unit/kernels_matmul_input.hpp"
+#include "tests/unit/kernels_rows_here.hpp"
 
 namespace lethe {
-extern const cpu_row amx_emulated;
-
 namespace {
 
 plain_rows run(const cpu_row& row, const std::vector<float>& x, uint32_t m, uint32_t cols) {
@@ -90,20 +89,10 @@ TEST(Quantize, MarksBlocksThatAreNotFinite) {
   }
 }
 
-/// Every row that runs here, and one whose units lie in tall tiles.
-std::vector<const cpu_row*> rows_to_test() {
-  std::vector<const cpu_row*> all;
-  for (const cpu_row* row : cpu_rows()) {
-    if (runs_here(*row)) all.push_back(row);
-  }
-  if (runs_here(*find_cpu_row("avx512"))) all.push_back(&amx_emulated);
-  return all;
-}
-
 TEST(Quantize, EveryInstructionSetGivesTheSameBits) {
   std::vector<float> x = random_rows(33, 4100);
   std::vector<x_unit> want = quantized_by(*cpu_rows()[0], x, 33, 4096, 4100);
-  for (const cpu_row* row : rows_to_test()) {
+  for (const cpu_row* row : rows_here({&amx_emulated})) {
     std::vector<x_unit> got = quantized_by(*row, x, 33, 4096, 4100);
     EXPECT_TRUE(same_bits(got, laid_in_tiles(want, 33, 4096, row->x_tile_rows))) << row->name;
   }
@@ -144,7 +133,7 @@ TEST_P(PlacesOfUnits, AreEachItsOwnBesideItsTile) {
 /// Threads quantize parts of the same rows: where a part begins and ends changes nothing.
 TEST(Quantize, PartsAreTheWhole) {
   std::vector<float> x = random_rows(33, 160);
-  for (const cpu_row* row : rows_to_test()) {
+  for (const cpu_row* row : rows_here({&amx_emulated})) {
     std::vector<x_unit> want = quantized_by(*row, x, 33, 160, 160), got(want.size());
     size_t ends[] = {32, 160, 352, 1216, 1440, 5280}, begin = 0;
     for (size_t end : ends) {

@@ -8,22 +8,11 @@
 #include "tests/unit/kernels_attend_paged.hpp"
 #include "tests/unit/kernels_matmul_formats.hpp"
 #include "tests/unit/kernels_matmul_input.hpp"
+#include "tests/unit/kernels_rows_here.hpp"
 #include "tests/unit/own_stack.hpp"
 
 namespace lethe {
-extern const cpu_row amx_emulated;
-
 namespace {
-
-/// Every row that runs here, the emulated tiles too.
-std::vector<const cpu_row*> rows_to_test() {
-  std::vector<const cpu_row*> all;
-  for (const cpu_row* row : cpu_rows()) {
-    if (runs_here(*row)) all.push_back(row);
-  }
-  if (runs_here(*find_cpu_row("avx512"))) all.push_back(&amx_emulated);
-  return all;
-}
 
 /// How deep `work` reaches, from the frame that calls it.
 size_t depth_of(const std::function<void()>& work) {
@@ -41,7 +30,7 @@ TEST_P(KernelStack, ProductsReachNoDeeperThanIsWiped) {
   for (uint32_t m : {1u, 2u, 7u, 128u, 132u}) {
     std::vector<float> ones(size_t{m} * w.cols, 1.0f), y(size_t{m} * w.rows);
     input x(m, w.cols, w.cols, ones);
-    for (const cpu_row* row : rows_to_test()) {
+    for (const cpu_row* row : rows_here({&amx_emulated})) {
       size_t depth = depth_of([&] {
         row->matmul(w.panels, {0, w.rows, 0, segments}, x.view(*row), y.data(), w.rows);
       });

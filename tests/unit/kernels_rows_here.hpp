@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdio>
+#include <initializer_list>
+#include <vector>
+
+#include "kernels/cpu_row.hpp"
+
+namespace lethe {
+
+extern const cpu_row vnni_emulated, amx_emulated;
+
+/// The build's rows that run here, and `emulated` where there is AVX-512; says by name which this
+/// machine lacks.
+inline std::vector<const cpu_row*> rows_here(std::initializer_list<const cpu_row*> emulated) {
+  std::vector<const cpu_row*> here;
+  for (const cpu_row* row : cpu_rows()) {
+    if (runs_here(*row))
+      here.push_back(row);
+    else
+      std::printf("skipped: %s, this machine lacks it\n", row->name);
+  }
+  if (runs_here(*find_cpu_row("avx512"))) here.insert(here.end(), emulated);
+  return here;
+}
+
+}  // namespace lethe
