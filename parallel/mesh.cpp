@@ -35,7 +35,7 @@ result<std::unique_ptr<mesh>> mesh::make(config c) {
 
 mesh::mesh(config c, owned_fd wakes)
     : config_(std::move(c)), wakes_(std::move(wakes)), links_(lanes * config_.terms.size) {
-  polled_.reserve(links_.size() + 1);
+  for (auto* list : {&polled_, &writable_}) list->reserve(links_.size() + 1);
 }
 
 mesh::~mesh() {
@@ -176,19 +176,17 @@ void mesh::leave() {
 
 /// The thread that sends what calls have left.
 void mesh::push_behind() {
-  std::vector<pollfd> writable;
-  writable.reserve(links_.size() + 1);
   for (uint32_t seen = 0; behind_.wait_past(seen, false);) {
     seen = behind_.count();
     do {
-      writable.assign(1, {wakes_.get(), POLLIN, 0});
+      writable_.assign(1, {wakes_.get(), POLLIN, 0});
       std::lock_guard lock(mutex_);
       push_all();
       if (why_) break;
       for (const auto& l : links_)
-        if (l && !l->sent()) writable.push_back({l->fd(), POLLOUT, 0});
-    } while (writable.size() > 1 && !behind_.aborted() &&
-             poll(writable.data(), writable.size(), 50) >= 0);
+        if (l && !l->sent()) writable_.push_back({l->fd(), POLLOUT, 0});
+    } while (writable_.size() > 1 && !behind_.aborted() &&
+             poll(writable_.data(), writable_.size(), 50) >= 0);
   }
 }
 

@@ -89,7 +89,8 @@ class mesh {
   std::atomic<bool> aborted_ = false;
   std::mutex mutex_;
   std::vector<std::optional<link>> links_;  // by lane and rank
-  std::vector<pollfd> polled_;
+  std::vector<pollfd> polled_;              // a call's
+  std::vector<pollfd> writable_;            // pusher_'s; taken before it starts, which may be late
   std::optional<error> why_;
   word behind_;
   std::thread pusher_;
