@@ -97,18 +97,23 @@ void stage::turn_tables(const walk& w) {
 }
 
 /// x += what the last operation left; y = norm(x); and quantized, where a weight wants it so.
-/// All by whole rows, so a thread needs nobody in between.
+/// Row by row, which stays in the first cache; so a thread needs nobody in between.
 void stage::norm(walk& w, const float* gain, bool quantized) {
   range mine = share(w, w.rows);
-  size_t cols = shape_.hidden, begin = mine.begin * cols;
-  for (uint32_t r = mine.begin; r < mine.end; ++r) add_pending(w, r);
-  if (mine.size() != 0)
-    row_.rms_norm(w.x + begin, cols, gain, b_.normed + begin, cols, mine.size(), shape_.hidden,
+  size_t cols = shape_.hidden;
+  for (uint32_t r = mine.begin; r < mine.end; ++r) {
+    size_t begin = r * cols;
+    add_pending(w, r);
+    row_.rms_norm(w.x + begin, cols, gain, b_.normed + begin, cols, 1, shape_.hidden,
                   shape_.norm_eps);
-  if (quantized) quantize_elements(w, b_.normed, shape_.hidden, begin, mine.end * cols);
+    if (quantized) quantize_elements(w, b_.normed, shape_.hidden, begin, begin + cols);
+  }
   meet(w, times_.norm);
   w.pending = nullptr;
 }
+
+/// Elements that stay in the first cache until they are quantized.
+constexpr size_t activation_slice = 2048;
 
 bool stage::feed_forward(walk& w, const mlp_weights& l) {
   norm(w, l.norm, !is_float(l.gate.type) || !is_float(l.up.type));
@@ -123,8 +128,12 @@ bool stage::feed_forward(walk& w, const mlp_weights& l) {
   size_t elements = size_t{w.rows} * cols;
   range blocks = share(w, uint32_t((elements + 31) / 32));
   size_t begin = size_t{blocks.begin} * 32, end = std::min(elements, size_t{blocks.end} * 32);
-  if (begin < end) row_.silu_multiply(gate + begin, b_.up + begin, gate + begin, end - begin);
-  if (along_k(l.down) && !is_float(l.down.type)) quantize_elements(w, gate, cols, begin, end);
+  bool quantized = along_k(l.down) && !is_float(l.down.type);
+  for (size_t next; begin < end; begin = next) {
+    next = std::min(end, begin + activation_slice);
+    row_.silu_multiply(gate + begin, b_.up + begin, gate + begin, next - begin);
+    if (quantized) quantize_elements(w, gate, cols, begin, next);
+  }
   meet(w, times_.gate_up);
   return join(w, l.down, l.down_bias, gate, times_.down);
 }
