@@ -7,10 +7,8 @@ namespace lethe {
 
 /// What registers of tiles hold in a thread, in the emulation.
 struct emulated_tiles {
-  uint32_t rows;  // of x and of sums; 0: no shape
-  int8_t x[2][16][32];
-  int8_t weights[2][8][64];
-  int32_t sums[4][16][16];
+  uint32_t rows, numbers;  // of x; 0: no shape
+  int8_t tile[8][16][64];
 };
 extern thread_local emulated_tiles tiles_of_thread;
 /// Products since the thread began.

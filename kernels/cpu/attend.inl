@@ -79,25 +79,32 @@ void score(const attention_work& w, const tile_span& t, const Keys& keys) {
   });
 }
 
+/// Scores with int8 keys, until they are loaded.
+inline int32_t* int_scores(const attention_work& w) {
+  return reinterpret_cast<int32_t*>(w.in(w.at.scores));
+}
+
 inline void score(const attention_work& w, const tile_span& t, const int8_keys& keys,
                   coming_evenly& next) {
   int8_product all{reinterpret_cast<const int8_t*>(w.in(w.at.queries)), w.at.padded_dim * 4,
-                   w.in(w.at.query_corrections), w.in(w.at.scores)};
+                   w.in(w.at.query_corrections), int_scores(w)};
   score_int8(all, w.queries, keys, vectors_within(t), w.part.kv.head_dim, next);
 }
 
 /// The scores of one query and tile.
 using tile_scores = lanes[attention_tile / 16];
 
-/// int8: they were sums of integers.
 template <class T>
 inline void load_scores(const attention_work& w, uint32_t q, tile_scores& s) {
-  const float* from = w.in(w.at.scores) + size_t{q} * attention_tile;
+  size_t from = size_t{q} * attention_tile;
   for (uint32_t v = 0; v < attention_tile / 16; v++) {
-    s[v] = load(from + v * 16);
-    if (!scaled<T>) continue;
-    s[v] = mul(s[v], load(w.in(w.at.key_scales) + v * 16));
-    s[v] = mul(s[v], set1(w.in(w.at.query_scales)[q]));
+    if constexpr (scaled<T>) {
+      s[v] = to_float(int_load(int_scores(w) + from + v * 16));
+      s[v] = mul(s[v], load(w.in(w.at.key_scales) + v * 16));
+      s[v] = mul(s[v], set1(w.in(w.at.query_scales)[q]));
+    } else {
+      s[v] = load(w.in(w.at.scores) + from + v * 16);
+    }
   }
 }
 
@@ -356,6 +363,7 @@ void attend_floats(const attention_work& w) {
 
 /// Softmax over tiles of keys in order, each query keeping its greatest score, the total of its
 /// weights and its weighted sum of values. A query's arithmetic depends on its position alone.
+template <auto int8_way = attend_int8>
 void attend(const attention_part& part) {
   attention_work w{part, layout_of(part.tokens, part.heads, part.kv.head_dim),
                    part.tokens * part.heads};
@@ -368,7 +376,7 @@ void attend(const attention_part& part) {
       attend_floats<bf16_numbers>(w);
       break;
     case kv_type::int8:
-      attend_int8(w);
+      int8_way(w);
       break;
   }
   end_queries(w);

@@ -53,7 +53,7 @@ struct int8_product {
   const int8_t* queries;
   size_t query_stride;
   const float* corrections;
-  float* scores;
+  int32_t* scores;
 
   int8_product of_row(size_t r) const {
     return {queries + r * query_stride, query_stride, corrections + r, scores + r * attention_tile};
@@ -98,7 +98,7 @@ template <uint32_t rows, uint32_t vectors>
   for (uint32_t r = 0; r < rows; r++) {
 #pragma GCC unroll 8
     for (uint32_t v = 0; v < vectors; v++) {
-      store(p.scores + r * attention_tile + column + v * 16, to_float(sum[r][v]));
+      int_store(p.scores + r * attention_tile + column + v * 16, sum[r][v]);
     }
   }
 }

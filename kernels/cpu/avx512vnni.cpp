@@ -9,6 +9,8 @@
 #include "kernels/cpu/amx_registers.hpp"
 //
 #include "kernels/cpu/matmul_amx.inl"
+//
+#include "kernels/cpu/attend_amx.inl"
 
 namespace lethe {
 namespace {
@@ -17,6 +19,7 @@ consteval cpu_row row_with_tiles() {
   cpu_row row = row_of("amx", matmul_amx<common_ways>);
   row.x_tile_rows = amx_rows;
   row.quantize = quantize<amx_rows>;
+  row.attend = attend<attend_int8_amx>;
   return row;
 }
 

@@ -114,6 +114,13 @@ inline void store_bf16(uint16_t* p, lanes a) {
   _mm_storeu_si128((__m128i*)(p + 8), eight_to_bf16(a.hi));
 }
 
+inline int_lanes int_load(const int32_t* p) {
+  return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 8))};
+}
+inline void int_store(int32_t* p, int_lanes a) {
+  _mm256_storeu_si256((__m256i*)p, a.lo);
+  _mm256_storeu_si256((__m256i*)(p + 8), a.hi);
+}
 inline int_lanes int_zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 inline int_lanes int_set1(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 inline int_lanes int_add(int_lanes a, int_lanes b) {

@@ -73,6 +73,7 @@ inline void store_bf16(uint16_t* p, lanes a) {
 }
 
 inline int_lanes int_load(const int32_t* p) { return {_mm512_loadu_si512(p)}; }
+inline void int_store(int32_t* p, int_lanes a) { _mm512_storeu_si512(p, a.v); }
 inline int_lanes int_zero() { return {_mm512_setzero_si512()}; }
 inline int_lanes int_set1(int32_t x) { return {_mm512_set1_epi32(x)}; }
 inline int_lanes int_add(int_lanes a, int_lanes b) { return {_mm512_add_epi32(a.v, b.v)}; }

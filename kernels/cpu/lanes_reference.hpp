@@ -145,6 +145,12 @@ inline void store_bf16(uint16_t* p, lanes a) {
   }
 }
 
+inline int_lanes int_load(const int32_t* p) {
+  return each_int([&](int i) { return p[i]; });
+}
+inline void int_store(int32_t* p, int_lanes a) {
+  for (int i = 0; i < 16; i++) p[i] = a.v[i];
+}
 inline int_lanes int_zero() { return {}; }
 inline int_lanes int_set1(int32_t x) {
   return each_int([&](int) { return x; });

@@ -28,7 +28,7 @@ using amx_sums = segment_tree<amx_block_rows * amx_panels>;  // tile after tile,
 template <dtype T>
 struct amx_work {
   amx_work(const product_part& part, uint32_t tile_rows)
-      : tree(part.segment_begin, part.segment_end), tiles(tile_rows) {}
+      : tree(part.segment_begin, part.segment_end), tiles(tile_rows, unit_columns) {}
   amx_sums tree;
   prepared_unit<T> ready[amx_units * amx_panels];  // [unit][panel]
   tile_products products[amx_units * amx_panels];  // as `ready`
@@ -51,12 +51,23 @@ template <dtype T, uint32_t P>
                                      amx_work<T>& work) {
   const prepared_unit<T>* ready = work.ready;
   tile_products* to = work.products;
+  tile_registers& tiles = work.tiles;
   auto multiply = [&](auto turn) __attribute__((always_inline)) {
-    work.tiles.template multiply<turn()>(x, ready[0].w, P > 1 ? ready[P - 1].w : nullptr);
+    constexpr uint32_t x_at = turn(), first = 4 + 2 * turn(), second = first + 1;
+    tiles.load<x_at>(x->q, sizeof(x_unit));
+    tiles.load<2>(ready[0].w, 64);
+    tiles.clear<first>();
+    tiles.multiply<first, x_at, 2>();
+    if constexpr (P > 1) {
+      tiles.load<3>(ready[1].w, 64);
+      tiles.clear<second>();
+      tiles.multiply<second, x_at, 3>();
+    }
     x += tile.step, ready += P;
   };
   auto store = [&](auto turn) __attribute__((always_inline)) {
-    work.tiles.template store_sums<turn()>(to[0], P > 1 ? to[P - 1] : nullptr);
+    tiles.store<4 + 2 * turn()>(to[0], 64);
+    if constexpr (P > 1) tiles.store<5 + 2 * turn()>(to[1], 64);
     to += P;
   };
   std::integral_constant<uint32_t, 0> even;

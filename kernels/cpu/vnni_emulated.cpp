@@ -45,34 +45,50 @@ namespace {
 /// As in amx_registers.hpp.
 class tile_registers {
  public:
-  explicit tile_registers(uint32_t rows) { tiles_of_thread.rows = rows; }
-  ~tile_registers() { memset(&tiles_of_thread, 0, sizeof tiles_of_thread); }
+  tile_registers(uint32_t rows, uint32_t numbers) {
+    all().rows = rows;
+    all().numbers = numbers;
+  }
+  ~tile_registers() { memset(&all(), 0, sizeof all()); }
   tile_registers(const tile_registers&) = delete;
   tile_registers& operator=(const tile_registers&) = delete;
 
-  template <uint32_t turn>
-  void multiply(const x_unit* x, const void* first, const void* second) {
-    emulated_tiles& t = tiles_of_thread;
-    for (uint32_t r = 0; r < t.rows; r++) memcpy(t.x[turn][r], x[r].q, 32);
-    multiply_one(t.x[turn], first, t.weights[0], t.sums[2 * turn]);
-    if (second) multiply_one(t.x[turn], second, t.weights[1], t.sums[2 * turn + 1]);
+  template <uint32_t to>
+  void load(const void* from, size_t step) {
+    for (uint32_t r = 0; r < rows_of(to); r++)
+      memcpy(all().tile[to][r], (const char*)from + r * step, to < 2 ? all().numbers : 64);
   }
-  template <uint32_t turn>
-  void store_sums(void* first, void* second) {
-    const emulated_tiles& t = tiles_of_thread;
-    memcpy(first, t.sums[2 * turn], t.rows * 64);
-    if (second) memcpy(second, t.sums[2 * turn + 1], t.rows * 64);
+  template <uint32_t sums>
+  void clear() {
+    memset(all().tile[sums], 0, sizeof all().tile[sums]);
+  }
+  template <uint32_t sums, uint32_t x, uint32_t weights>
+  void multiply() {
+    add_products<int8_t>(all().tile[x], all().tile[weights], all().tile[sums]);
+  }
+  template <uint32_t sums, uint32_t x, uint32_t weights>
+  void multiply_unsigned() {
+    add_products<uint8_t>(all().tile[x], all().tile[weights], all().tile[sums]);
+  }
+  template <uint32_t from>
+  void store(void* to, size_t step) {
+    for (uint32_t r = 0; r < rows_of(from); r++)
+      memcpy((char*)to + r * step, all().tile[from][r], 64);
   }
 
  private:
-  static void multiply_one(const int8_t (&x)[16][32], const void* from, int8_t (&w)[8][64],
-                           int32_t (&sums)[16][16]) {
-    memcpy(w, from, sizeof w);
-    for (uint32_t r = 0; r < tiles_of_thread.rows; r++) {
+  using tile = int8_t[16][64];
+  static emulated_tiles& all() { return tiles_of_thread; }
+  static uint32_t rows_of(uint32_t i) { return i == 2 || i == 3 ? all().numbers / 4 : all().rows; }
+
+  template <class X>
+  static void add_products(const tile& x, const tile& w, tile& sums) {
+    for (uint32_t r = 0; r < all().rows; r++) {
       for (uint32_t lane = 0; lane < 16; lane++) {
-        int32_t sum = 0;
-        for (uint32_t k = 0; k < 32; k++) sum += x[r][k] * w[k / 4][4 * lane + k % 4];
-        sums[r][lane] = sum;
+        int32_t sum;
+        memcpy(&sum, sums[r] + 4 * lane, 4);
+        for (uint32_t k = 0; k < all().numbers; k++) sum += X(x[r][k]) * w[k / 4][4 * lane + k % 4];
+        memcpy(sums[r] + 4 * lane, &sum, 4);
       }
     }
     products_in_tiles++;
@@ -83,6 +99,8 @@ class tile_registers {
 }  // namespace lethe
 
 #include "kernels/cpu/matmul_amx.inl"
+//
+#include "kernels/cpu/attend_amx.inl"
 
 namespace lethe {
 
@@ -93,10 +111,12 @@ const cpu_row vnni_emulated{.name = "vnni_emulated",
                             .quantize = quantize<x_tile_rows>,
                             .row_to_float = row_to_float,
                             .kv_store = kv_store,
-                            .attend = attend};
+                            .attend = attend<>};
 const cpu_row amx_emulated{.name = "amx_emulated",
                            .x_tile_rows = amx_rows,
                            .matmul = matmul_amx<zen4_ways>,
-                           .quantize = quantize<amx_rows>};
+                           .quantize = quantize<amx_rows>,
+                           .kv_store = kv_store,
+                           .attend = attend<attend_int8_amx>};
 
 }  // namespace lethe

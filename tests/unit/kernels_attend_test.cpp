@@ -65,7 +65,7 @@ TEST(Attend, IsExactAboutOneKey) {
 void expect_same_bits_on_rows(const attention_case& c) {
   attention_input in = input_of(c);
   std::vector<float> expected = run_case(reference_row(), c, in);
-  for (const cpu_row* row : rows_here({&vnni_emulated})) {
+  for (const cpu_row* row : rows_here({&vnni_emulated, &amx_emulated})) {
     EXPECT_TRUE(same_bits(run_case(*row, c, in), expected))
         << row->name << ", head size " << c.head_dim << ", heads " << c.heads << ", type "
         << int(c.type);
@@ -80,6 +80,22 @@ TEST(Attend, GivesTheSameBitsOnEveryRow) {
     for (uint32_t heads : {1u, 3u, 7u, 8u}) {
       expect_same_bits_on_rows(
           {.tokens = 70, .heads = heads, .head_dim = 48, .window = 40, .type = type, .chunk = 9});
+    }
+  }
+}
+
+/// Blocks of 32 queries go through tiles where there are some, in pages that hold a tile's values
+/// as one piece and in those that don't, and the few behind them do not.
+TEST(Attend, GivesTheSameBitsInTiles) {
+  for (uint32_t head_dim : {64u, 128u, 192u}) {
+    for (uint32_t page_tokens : {8u, 16u, 48u, 64u, 128u}) {
+      for (uint32_t window : {0u, 40u, 100u}) {
+        attention_case c{.tokens = 230, .heads = 2, .head_dim = head_dim, .window = window};
+        c.type = kv_type::int8, c.page_tokens = page_tokens, c.block = 16;
+        expect_same_bits_on_rows(c);
+        c.chunk = 96, c.block = 32;
+        expect_same_bits_on_rows(c);
+      }
     }
   }
 }

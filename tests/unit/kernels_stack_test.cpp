@@ -47,8 +47,7 @@ TEST(KernelStackDepth, AttentionReachesNoDeeperThanIsWiped) {
   for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
     attention_case c{.tokens = 200, .heads = 4, .type = type, .block = 32};
     attention_input in = input_of(c);
-    for (const cpu_row* row : cpu_rows()) {
-      if (!runs_here(*row)) continue;
+    for (const cpu_row* row : rows_here({&amx_emulated})) {
       EXPECT_LE(depth_of([&] { run_case(*row, c, in); }), kernel_stack_bytes) << row->name;
     }
   }
@@ -72,14 +71,25 @@ void multiply_32_rows(const cpu_row& row) {
   row.matmul(w.panels, {0, w.rows, 0, segments}, x.view(row), y.data(), w.rows);
 }
 
-/// What registers of tiles held of x and of sums no later code of the thread can store.
-TEST(KernelTiles, HoldNothingAfterAProduct) {
+/// 64 queries see 64 keys.
+void attend_with_64_queries(const cpu_row& row) {
+  attention_case c{.tokens = 64, .heads = 2, .type = kv_type::int8, .block = 32};
+  run_case(row, c, input_of(c));
+}
+
+/// What registers of tiles held of a request no later code of the thread can store.
+TEST(KernelTiles, HoldNothingAfterAProductOrAttention) {
   if (!runs_here(*find_cpu_row("avx512"))) GTEST_SKIP() << "this machine can't emulate tiles";
-  size_t before = products_in_tiles;
-  multiply_32_rows(amx_emulated);
-  EXPECT_EQ(products_in_tiles, before + 2 * 3 * 16);
-  const char none[sizeof tiles_of_thread] = {};
-  EXPECT_EQ(0, std::memcmp(&tiles_of_thread, none, sizeof none));
+  auto expect_given_back = [](auto kernel, size_t products) {
+    size_t before = products_in_tiles;
+    kernel(amx_emulated);
+    EXPECT_EQ(products_in_tiles, before + products);
+    const char none[sizeof tiles_of_thread] = {};
+    EXPECT_EQ(0, std::memcmp(&tiles_of_thread, none, sizeof none));
+  };
+  expect_given_back(multiply_32_rows, 2 * 3 * 16);
+  // Scores, and values twice, of 4 and 4 tiles.
+  expect_given_back(attend_with_64_queries, 2 * (4 * 4 + 2 * 4 * 4));
 }
 
 /// Whether the processor has tiles to save for this thread.
@@ -93,8 +103,10 @@ bool tiles_are_in_use() {
 TEST(KernelTiles, AreGivenBackByTheProcessorsRow) {
   const cpu_row& amx = *find_cpu_row("amx");
   if (!runs_here(amx)) GTEST_SKIP() << "this machine has no AMX";
-  multiply_32_rows(amx);
-  EXPECT_FALSE(tiles_are_in_use());
+  for (auto kernel : {multiply_32_rows, attend_with_64_queries}) {
+    kernel(amx);
+    EXPECT_FALSE(tiles_are_in_use());
+  }
   struct {
     uint8_t palette = 1, nothing[15] = {};
     uint16_t row_bytes[16] = {64};
