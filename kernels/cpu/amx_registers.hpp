@@ -46,7 +46,7 @@ class tile_registers {
   [[gnu::always_inline]] void multiply() {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(x), "i"(weights));
   }
-  /// x has none.
+  /// The same of an x without sign.
   template <uint32_t sums, uint32_t x, uint32_t weights>
   [[gnu::always_inline]] void multiply_unsigned() {
     asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(x), "i"(weights));

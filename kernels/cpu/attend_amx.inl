@@ -100,7 +100,7 @@ inline int8_values join_values(const tile_places<int8_numbers>& places, int8_t* 
   return values;
 }
 
-/// Queries that fill tiles, as all but a prompt's last few do; others as without tiles.
+/// Queries that fill tiles, as whole blocks of a prompt do; others as without tiles.
 void attend_int8_amx(const attention_work& w) {
   const kv_view& kv = w.part.kv;
   if (w.queries % attend_amx_queries != 0 || kv.head_dim % attend_amx_numbers != 0 ||
@@ -110,6 +110,7 @@ void attend_int8_amx(const attention_work& w) {
   tile_registers tiles(16, attend_amx_numbers);
   weighted_values sums{reinterpret_cast<const int8_t*>(w.in(w.at.weights)),
                        w.in(w.at.weight_scales), w.in(w.at.sums), w.at.padded_dim};
+  static_assert(2 * attend_amx_queries <= attention_tile);
   // Where keys and values are copied to, else.
   int32_t* room = reinterpret_cast<int32_t*>(w.in(w.at.keys));
   tile_values products{room, room + attend_amx_queries * w.at.padded_dim};

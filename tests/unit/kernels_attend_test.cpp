@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/cpu/amx_emulated.hpp"
 #include "tests/unit/kernels_attend_paged.hpp"
 #include "tests/unit/kernels_rows_here.hpp"
 
@@ -84,19 +85,44 @@ TEST(Attend, GivesTheSameBitsOnEveryRow) {
   }
 }
 
-/// Blocks of 32 queries go through tiles where there are some, in pages that hold a tile's values
-/// as one piece and in those that don't, and the few behind them do not.
+/// Whole tiles of queries go through registers of tiles where pages and heads fill those, and only
+/// there: blocks of 16 tokens, chunks of 96, and a few tokens behind them that don't.
 TEST(Attend, GivesTheSameBitsInTiles) {
-  for (uint32_t head_dim : {64u, 128u, 192u}) {
+  for (uint32_t head_dim : {32u, 64u, 80u, 100u, 128u, 192u, 256u}) {
     for (uint32_t page_tokens : {8u, 16u, 48u, 64u, 128u}) {
       for (uint32_t window : {0u, 40u, 100u}) {
         attention_case c{.tokens = 230, .heads = 2, .head_dim = head_dim, .window = window};
         c.type = kv_type::int8, c.page_tokens = page_tokens, c.block = 16;
+        size_t before = products_in_tiles;
         expect_same_bits_on_rows(c);
+        bool filled = head_dim % 64 == 0 && page_tokens % 16 == 0 && emulates_here();
+        EXPECT_EQ(products_in_tiles > before, filled) << head_dim << ", pages of " << page_tokens;
         c.chunk = 96, c.block = 32;
         expect_same_bits_on_rows(c);
       }
     }
+  }
+}
+
+/// A key and a value of zeros, a value whose scale is tiny, numbers that are infinite or none; 64
+/// queries that fill tiles.
+TEST(Attend, GivesTheSameBitsOfSpecialNumbersInTiles) {
+  attention_case c{.tokens = 64, .type = kv_type::int8, .block = 32};
+  attention_input in = input_of(c);
+  auto fill = [](std::vector<float>& rows, uint32_t t, float x) {
+    std::fill_n(rows.begin() + t * 64, 64, x);
+  };
+  fill(in.k, 3, 0), fill(in.v, 5, 0), fill(in.v, 6, 1e-38f);
+  in.v[40 * 64 + 1] = INFINITY, in.k[45 * 64] = INFINITY, in.q[50 * 64] = NAN;
+  std::vector<float> expected = run_case(reference_row(), c, in);
+  EXPECT_TRUE(std::isfinite(expected[39 * 64 + 1]));
+  EXPECT_FALSE(std::isfinite(expected[40 * 64 + 1]));
+  for (const cpu_row* row : rows_here({&vnni_emulated, &amx_emulated})) {
+    std::vector<float> out = run_case(*row, c, in);
+    for (size_t i = 0; i < out.size(); i++) {
+      if (std::isnan(out[i]) && std::isnan(expected[i])) out[i] = expected[i];  // any NaN will do
+    }
+    EXPECT_TRUE(same_bits(out, expected)) << row->name;
   }
 }
 
@@ -203,20 +229,30 @@ TEST(Attend, HoldsSmallWeightsBesideAGreatOne) {
   }
 }
 
-TEST(Attend, StaysWithinItsScratch) {
-  attention_case c{.tokens = 65, .heads = 3, .head_dim = 37};
+void expect_no_write_beside_scratch(const cpu_row& row, const attention_case& c) {
   attention_input in = input_of(c);
   paged_cache cache(c);
-  best_cpu_row().kv_store(cache.view(), 0, c.tokens, in.k.data(), in.v.data(), c.head_dim);
+  row.kv_store(cache.view(), 0, c.tokens, in.k.data(), in.v.data(), c.head_dim);
   size_t floats = attention_scratch_floats(c.tokens, c.heads, c.head_dim);
   std::vector<float> scratch(floats + 32, 77.0f), out(in.q.size());
-  size_t at = 16;
+  size_t at = 16, stride = c.heads * c.head_dim;
   while (reinterpret_cast<uintptr_t>(scratch.data() + at) % 64 != 0) at--;
-  best_cpu_row().attend({cache.view(), in.q.data(), 3 * 37, out.data(), 3 * 37, 0, c.tokens,
-                         c.heads, 0, 0.1f, scratch.data() + at});
+  row.attend({cache.view(), in.q.data(), stride, out.data(), stride, 0, c.tokens, c.heads, 0, 0.1f,
+              scratch.data() + at});
   for (size_t i = 0; i < scratch.size(); i++) {
     if (i < at || i >= at + floats) {
-      EXPECT_EQ(scratch[i], 77.0f) << i;
+      EXPECT_EQ(scratch[i], 77.0f) << row.name << ", type " << int(c.type) << " at " << i;
+    }
+  }
+}
+
+TEST(Attend, StaysWithinItsScratch) {
+  for (const cpu_row* row : rows_here({&vnni_emulated, &amx_emulated})) {
+    for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+      expect_no_write_beside_scratch(*row,
+                                     {.tokens = 65, .heads = 3, .head_dim = 37, .type = type});
+      expect_no_write_beside_scratch(*row,
+                                     {.tokens = 64, .heads = 1, .head_dim = 64, .type = type});
     }
   }
 }

@@ -10,6 +10,9 @@ namespace lethe {
 
 extern const cpu_row vnni_emulated, amx_emulated;
 
+/// Whether emulations run here: they are made of AVX-512.
+inline bool emulates_here() { return runs_here(*find_cpu_row("avx512")); }
+
 /// The build's rows that run here, and `emulated` where there is AVX-512; says by name which this
 /// machine lacks.
 inline std::vector<const cpu_row*> rows_here(std::initializer_list<const cpu_row*> emulated) {
@@ -20,7 +23,7 @@ inline std::vector<const cpu_row*> rows_here(std::initializer_list<const cpu_row
     else
       std::printf("skipped: %s, this machine lacks it\n", row->name);
   }
-  if (runs_here(*find_cpu_row("avx512"))) here.insert(here.end(), emulated);
+  if (emulates_here()) here.insert(here.end(), emulated);
   return here;
 }
 

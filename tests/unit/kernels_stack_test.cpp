@@ -71,7 +71,7 @@ void multiply_32_rows(const cpu_row& row) {
   row.matmul(w.panels, {0, w.rows, 0, segments}, x.view(row), y.data(), w.rows);
 }
 
-/// 64 queries see 64 keys.
+/// Twice 64 queries, which see 32 and 64 keys.
 void attend_with_64_queries(const cpu_row& row) {
   attention_case c{.tokens = 64, .heads = 2, .type = kv_type::int8, .block = 32};
   run_case(row, c, input_of(c));
@@ -79,7 +79,7 @@ void attend_with_64_queries(const cpu_row& row) {
 
 /// What registers of tiles held of a request no later code of the thread can store.
 TEST(KernelTiles, HoldNothingAfterAProductOrAttention) {
-  if (!runs_here(*find_cpu_row("avx512"))) GTEST_SKIP() << "this machine can't emulate tiles";
+  if (!emulates_here()) GTEST_SKIP() << "this machine can't emulate tiles";
   auto expect_given_back = [](auto kernel, size_t products) {
     size_t before = products_in_tiles;
     kernel(amx_emulated);
@@ -88,7 +88,7 @@ TEST(KernelTiles, HoldNothingAfterAProductOrAttention) {
     EXPECT_EQ(0, std::memcmp(&tiles_of_thread, none, sizeof none));
   };
   expect_given_back(multiply_32_rows, 2 * 3 * 16);
-  // Scores, and values twice, of 4 and 4 tiles.
+  // Of 4 tiles of queries: scores of 4 of keys, and each byte of weights with 4 of values.
   expect_given_back(attend_with_64_queries, 2 * (4 * 4 + 2 * 4 * 4));
 }
 
@@ -102,6 +102,7 @@ bool tiles_are_in_use() {
 
 TEST(KernelTiles, AreGivenBackByTheProcessorsRow) {
   const cpu_row& amx = *find_cpu_row("amx");
+  EXPECT_NE(amx.attend, find_cpu_row("avx512vnni")->attend);
   if (!runs_here(amx)) GTEST_SKIP() << "this machine has no AMX";
   for (auto kernel : {multiply_32_rows, attend_with_64_queries}) {
     kernel(amx);
