@@ -201,13 +201,15 @@ void multiply_in_tiles(const matrix& w, const product_part& part, const activati
 }
 
 /// A tile of few rows costs what a full one does, and fewer rows than these take weights out of
-/// memory faster vector by vector.
-inline constexpr uint32_t amx_least_rows = 20;
+/// memory faster vector by vector: numbers of 8 bits, which take long to come and are multiplied
+/// where they lie, more than others.
+template <dtype T>
+inline constexpr uint32_t amx_least_rows = T == dtype::q8_0 ? 20 : 13;
 
 template <dtype T, weight_ways ways>
 void multiply_many(const matrix& w, const product_part& part, const activations& x, float* y,
                    size_t y_stride) {
-  if (x.rows >= amx_least_rows)
+  if (x.rows >= amx_least_rows<T>)
     multiply_in_tiles<T>(w, part, x, y, y_stride);
   else
     multiply_quant<T, ways>(w, part, x, y, y_stride, amx_rows);
