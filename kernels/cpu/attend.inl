@@ -1,39 +1,9 @@
 #pragma once
 
-#include "kernels/cpu/attend_int8.inl"
-#include "kernels/cpu/lanes_math.inl"
+#include "kernels/cpu/attend_weights.inl"
 
 namespace lethe {
 namespace {
-
-/// A part and its scratch. A query is one head of one token; token t's queries are
-/// t * heads .. t * heads + heads - 1.
-struct attention_work {
-  const attention_part& part;
-  attention_layout at;
-  uint32_t queries;
-  float* in(size_t offset) const { return part.scratch + offset; }
-};
-
-/// The first key that the query at `position` sees.
-inline uint32_t first_seen(const attention_part& part, uint32_t position) {
-  return part.window == 0 || position < part.window ? 0 : position + 1 - part.window;
-}
-
-/// The keys of a tile that a token's queries see, counted from the tile's start; none if
-/// end <= begin.
-inline span_of_k seen_by(const attention_part& part, uint32_t token, const tile_span& t) {
-  uint32_t position = part.position + token;
-  uint32_t begin = greatest_of(first_seen(part, position), t.first);
-  uint32_t end = least_of(position + 1, t.last);
-  return begin < end ? span_of_k{begin - t.base, end - t.base} : span_of_k{0, 0};
-}
-
-/// Whether every query of the part sees every key of the tile, as in most tiles of a long context.
-inline bool all_see(const attention_part& part, const tile_span& t) {
-  return t.last <= part.position + 1 &&
-         t.first >= first_seen(part, part.position + part.tokens - 1);
-}
 
 /// So many queries (of a token that is decoded, or a few) don't pay for a copy of keys and values.
 constexpr uint32_t few_queries = 8;
@@ -50,7 +20,7 @@ inline bool in_pages(const attention_work& w) {
 void begin_queries(const attention_work& w) {
   const attention_part& part = w.part;
   uint32_t head_dim = part.kv.head_dim;
-  lanes scale = set1(part.scale);
+  lanes scale = set1(part.scale * log2_e);
   for (uint32_t q = 0; q < w.queries; q++) {
     uint32_t t = q / part.heads, h = q % part.heads;
     const float* from = part.q + t * part.q_stride + size_t{h} * head_dim;
@@ -62,7 +32,7 @@ void begin_queries(const attention_work& w) {
     w.in(w.at.maxima)[q] = -__builtin_inff();
     w.in(w.at.totals)[q] = 0.0f;
     if (part.kv.type != kv_type::int8) continue;
-    int8_query rounded = round_query(to, head_dim);
+    int8_query rounded = round_query(to, head_dim, int8_queries(w) + q * w.at.padded_dim);
     w.in(w.at.query_scales)[q] = rounded.scale;
     w.in(w.at.query_corrections)[q] = __builtin_bit_cast(float, rounded.correction);
   }
@@ -79,113 +49,10 @@ void score(const attention_work& w, const tile_span& t, const Keys& keys) {
   });
 }
 
-/// Scores with int8 keys, until they are loaded.
-inline int32_t* int_scores(const attention_work& w) {
-  return reinterpret_cast<int32_t*>(w.in(w.at.scores));
-}
-
 inline void score(const attention_work& w, const tile_span& t, const int8_keys& keys,
                   coming_evenly& next) {
-  int8_product all{reinterpret_cast<const int8_t*>(w.in(w.at.queries)), w.at.padded_dim * 4,
-                   w.in(w.at.query_corrections), int_scores(w)};
+  int8_product all{int8_queries(w), w.at.padded_dim, w.in(w.at.query_corrections), int_scores(w)};
   score_int8(all, w.queries, keys, vectors_within(t), w.part.kv.head_dim, next);
-}
-
-/// The scores of one query and tile.
-using tile_scores = lanes[attention_tile / 16];
-
-template <class T>
-inline void load_scores(const attention_work& w, uint32_t q, tile_scores& s) {
-  size_t from = size_t{q} * attention_tile;
-  for (uint32_t v = 0; v < attention_tile / 16; v++) {
-    if constexpr (scaled<T>) {
-      s[v] = to_float(int_load(int_scores(w) + from + v * 16));
-      s[v] = mul(s[v], load(w.in(w.at.key_scales) + v * 16));
-      s[v] = mul(s[v], set1(w.in(w.at.query_scales)[q]));
-    } else {
-      s[v] = load(w.in(w.at.scores) + from + v * 16);
-    }
-  }
-}
-
-/// Keys that the query does not see get a score of -infinity.
-inline void mask_scores(tile_scores& s, span_of_k seen) {
-  static constexpr float numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  lanes unseen = set1(-__builtin_inff());
-  for (uint32_t v = 0; v < attention_tile / 16; v++) {
-    lanes key = add(load(numbers), set1(float(v * 16)));
-    s[v] = select(less(key, set1(float(seen.begin))), unseen, s[v]);
-    s[v] = select(less(key, set1(float(seen.end))), s[v], unseen);
-  }
-}
-
-inline float greatest_of_scores(const tile_scores& s) {
-  lanes greatest = s[0];
-  for (uint32_t v = 1; v < attention_tile / 16; v++) greatest = max(greatest, s[v]);
-  return max_of(greatest);
-}
-
-/// Brings what a query has summed so far to a new greatest score.
-inline void raise_to(const attention_work& w, uint32_t q, float now) {
-  float& before = w.in(w.at.maxima)[q];
-  if (!(now > before)) return;
-  lanes less_by = exp_of_negative(sub(set1(before), set1(now)));
-  float* sum = w.in(w.at.sums) + q * w.at.padded_dim;
-  for (size_t i = 0; i < w.at.padded_dim; i += 16) store(sum + i, mul(load(sum + i), less_by));
-  w.in(w.at.totals)[q] *= first_of(less_by);
-  before = now;
-}
-
-/// int8 weights, times the scales of their values already, as integers.
-inline void round_weights(const attention_work& w, uint32_t q, const tile_scores& weights) {
-  lanes most = zero();
-  for (uint32_t v = 0; v < attention_tile / 16; v++) most = max(weights[v], most);
-  float amax = max_of(most);
-  lanes inverse = set1(32767.0f / amax);
-  int8_t* to = reinterpret_cast<int8_t*>(w.in(w.at.weights)) + size_t{q} * 2 * attention_tile;
-  for (uint32_t v = 0; v < attention_tile / 16; v++) {
-    store_weights(to, v * 16, round_to_int(mul(weights[v], inverse)));
-  }
-  w.in(w.at.weight_scales)[q] = amax / 32767.0f;
-}
-
-/// One query's scores become weights relative to the greatest score so far; those of int8 values
-/// are multiplied with their scales once they are in the total.
-template <class T>
-inline void weigh(const attention_work& w, uint32_t q, span_of_k seen) {
-  tile_scores s;
-  load_scores<T>(w, q, s);
-  if (seen.end - seen.begin < attention_tile) mask_scores(s, seen);
-  raise_to(w, q, greatest_of_scores(s));
-  lanes greatest = set1(w.in(w.at.maxima)[q]), total = zero();
-  float* to = w.in(w.at.scores) + size_t{q} * attention_tile;
-  for (uint32_t v = 0; v < attention_tile / 16; v++) {
-    s[v] = exp_of_negative(sub(s[v], greatest));
-    total = add(total, s[v]);
-    if constexpr (scaled<T>) {
-      s[v] = mul(s[v], load(w.in(w.at.value_scales) + v * 16));
-    } else {
-      store(to + v * 16, s[v]);
-    }
-  }
-  w.in(w.at.totals)[q] += sum_of(total);
-  if constexpr (scaled<T>) round_weights(w, q, s);
-}
-
-/// f() before each query.
-template <class T, class F>
-inline void weigh_all(const attention_work& w, const tile_span& t, F f) {
-  for (uint32_t token = 0; token < w.part.tokens; token++) {
-    span_of_k seen = seen_by(w.part, token, t);
-    for (uint32_t q = token * w.part.heads; q < (token + 1) * w.part.heads; q++) {
-      f();
-      if (seen.begin < seen.end) {
-        weigh<T>(w, q, seen);
-      } else if (scaled<T>) {
-        w.in(w.at.weight_scales)[q] = 0.0f;
-      }
-    }
-  }
 }
 
 /// Adds the weighted values of queries [q, q + count): each query its keys from first to last, and
@@ -331,26 +198,21 @@ void attend_shared(const attention_work& w) {
 void attend_int8(const attention_work& w) {
   const kv_view& kv = w.part.kv;
   float *key_scales = w.in(w.at.key_scales), *value_scales = w.in(w.at.value_scales);
-  weighted_values sums{reinterpret_cast<const int8_t*>(w.in(w.at.weights)),
-                       w.in(w.at.weight_scales), w.in(w.at.sums), w.at.padded_dim};
+  int8_t *key_copy = reinterpret_cast<int8_t*>(w.in(w.at.keys)),
+         *value_copy = reinterpret_cast<int8_t*>(w.in(w.at.values));
   tile_span t = first_tile(w.part);
   tile_turns<int8_numbers> turns(kv, t);
   while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
     coming_evenly coming = turns.coming(next, parts_of_tile(w.queries, kv.head_dim));
-    if (turns.whole) {
-      load_scales(t, turns.here(), key_scales, value_scales);
-      score(w, t, keys_in_pages(kv, turns.here()), coming);
-    } else {
-      load_scales_one_by_one(kv, t, key_scales, value_scales);
-      score(w, t, copy_keys(kv, t, reinterpret_cast<int8_t*>(w.in(w.at.keys))), coming);
-    }
+    turns.whole ? load_scales(t, turns.here(), key_scales, value_scales)
+                : load_scales_one_by_one(kv, t, key_scales, value_scales);
+    int8_keys keys = turns.whole ? keys_in_pages(kv, turns.here()) : copy_keys(kv, t, key_copy);
+    int8_values values = lies_in_vectors(kv) ? values_in_pages(turns.here())
+                                             : copy_values(kv, t, value_copy, w.at.padded_dim);
+    score(w, t, keys, coming);
     weigh_all<int8_numbers>(w, t, [&] { coming.ask(parts_of_weighing); });
-    int8_values values =
-        lies_in_vectors(kv)
-            ? values_in_pages(turns.here())
-            : copy_values(kv, t, reinterpret_cast<int8_t*>(w.in(w.at.values)), w.at.padded_dim);
-    add_values(sums, w.queries, values, vectors_within(t), coming);
+    add_values(weighted(w), w.queries, values, vectors_within(t), coming);
     t = next;
     turns.turn();
   }

@@ -13,9 +13,9 @@ inline constexpr uint32_t attend_amx_queries = 32, attend_amx_numbers = 64;
 
 /// The sums of all queries with a tile's keys, not scaled.
 inline void score_in_tiles(const attention_work& w, const int8_keys& keys, tile_registers& tiles) {
-  size_t step = w.at.padded_dim * sizeof(float), to_step = attention_tile * sizeof(int32_t);
+  size_t step = w.at.padded_dim, to_step = attention_tile * sizeof(int32_t);
   for (uint32_t q = 0; q < w.queries; q += attend_amx_queries) {
-    const char* queries = reinterpret_cast<const char*>(w.in(w.at.queries)) + q * step;
+    const int8_t* queries = int8_queries(w) + q * step;
     int32_t* to = int_scores(w) + size_t{q} * attention_tile;
     for (uint32_t v = 0; v < attention_tile / 16; v += 2, to += 32) {
       tiles.clear<4>(), tiles.clear<5>(), tiles.clear<6>(), tiles.clear<7>();
@@ -46,7 +46,7 @@ struct tile_values {
 /// Of 16 queries. High bytes of weights have seven bits, low ones have all eight and no sign.
 inline void multiply_values(const weighted_values& w, const int8_values& values,
                             const tile_values& to, tile_registers& tiles) {
-  size_t step = w.sum_stride * 4, weights_step = 2 * attention_tile;
+  size_t step = w.sum_stride * 4;
   tiles.load<0>(w.weights, weights_step);
   tiles.load<1>(w.weights + attention_tile, weights_step);
   for (uint32_t column = 0; column < w.sum_stride; column += 32) {
@@ -108,8 +108,6 @@ void attend_int8_amx(const attention_work& w) {
     return attend_int8(w);
   }
   tile_registers tiles(16, attend_amx_numbers);
-  weighted_values sums{reinterpret_cast<const int8_t*>(w.in(w.at.weights)),
-                       w.in(w.at.weight_scales), w.in(w.at.sums), w.at.padded_dim};
   static_assert(2 * attend_amx_queries <= attention_tile);
   // Where keys and values are copied to, else.
   int32_t* room = reinterpret_cast<int32_t*>(w.in(w.at.keys));
@@ -121,10 +119,11 @@ void attend_int8_amx(const attention_work& w) {
     tile_span next = tile_after(w.part, t);
     coming_evenly coming = turns.coming(next, w.queries);
     load_scales(t, turns.here(), w.in(w.at.key_scales), w.in(w.at.value_scales));
-    score_in_tiles(w, keys_in_pages(kv, turns.here()), tiles);
+    int8_keys keys = keys_in_pages(kv, turns.here());
+    int8_values values = join_values(turns.here(), copy, w.at.padded_dim);
+    score_in_tiles(w, keys, tiles);
     weigh_all<int8_numbers>(w, t, [&] { coming.ask(1); });
-    add_values_in_tiles(sums, w.queries, join_values(turns.here(), copy, w.at.padded_dim), products,
-                        tiles);
+    add_values_in_tiles(weighted(w), w.queries, values, products, tiles);
     t = next;
     turns.turn();
   }

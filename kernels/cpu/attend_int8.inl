@@ -10,15 +10,14 @@
 namespace lethe {
 namespace {
 
-/// A query's numbers, scaled already, rounded in place of its floats.
+/// A query's numbers, scaled already, rounded; `to` may be where its floats begin, or before.
 struct int8_query {
   float scale;
   int32_t correction;
 };
-inline int8_query round_query(float* numbers, uint32_t head_dim) {
+inline int8_query round_query(const float* numbers, uint32_t head_dim, int8_t* to) {
   float amax = greatest_in(numbers, head_dim);
   lanes inverse = set1(127.0f / amax);
-  int8_t* to = reinterpret_cast<int8_t*>(numbers);
   for (uint32_t d = 0; d < head_dim; d += 16) {
     lanes x = load_partial(numbers + d, least_of(16, head_dim - d));
     store_int8(to + d, round_to_int(mul(x, inverse)));
@@ -133,7 +132,8 @@ inline int8_keys keys_in_pages(const kv_view& kv, const tile_places<int8_numbers
   return keys;
 }
 
-/// Weights of [query][attention_tile], two bytes each, and what their sums count.
+/// A tile's weights, two bytes each, where the query's scores were, and what their sums count.
+inline constexpr size_t weights_step = attention_tile * sizeof(float);
 struct weighted_values {
   const int8_t* weights;
   const float* scales;
@@ -141,7 +141,7 @@ struct weighted_values {
   size_t sum_stride;
 
   weighted_values of_row(size_t r) const {
-    return {weights + r * 2 * attention_tile, scales + r, sums + r * sum_stride, sum_stride};
+    return {weights + r * weights_step, scales + r, sums + r * sum_stride, sum_stride};
   }
 };
 
@@ -167,7 +167,7 @@ template <uint32_t rows, uint32_t vectors>
       for (uint32_t j = 0; j < vectors; j++) v[j] = value_numbers_at(four + 64 * j);
 #pragma GCC unroll 8
       for (uint32_t r = 0; r < rows; r++) {
-        four_weights by = weights_at(weights + r * 2 * attention_tile);
+        four_weights by = weights_at(weights + r * weights_step);
 #pragma GCC unroll 8
         for (uint32_t j = 0; j < vectors; j++) sums[r][j].add(v[j], by);
       }

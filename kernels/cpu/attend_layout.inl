@@ -9,15 +9,15 @@ struct attention_layout {
   size_t padded_dim;  // floats in a row of values, of a query, of a sum
   size_t keys;        // [head_dim][attention_tile]; int8: bytes, in groups of four
   size_t values;      // [attention_tile][padded_dim]; int8: bytes, four values side by side
-  size_t queries;     // [query][padded_dim], scaled; for int8 keys rounded to bytes
-  size_t scores;      // [query][attention_tile]
+  size_t queries;     // [query][padded_dim], scaled; for int8 keys bytes, rounded
+  size_t scores;      // [query][attention_tile]; then their weights
   size_t sums;        // [query][padded_dim]: weighted values so far
   size_t maxima;      // [query]: greatest score so far
   size_t totals;      // [query]: weights so far
-  // For int8 keys and values, [query] and [attention_tile]; of a tile, weights as integers and
-  // what their sums are to be multiplied with.
+  // For int8 keys and values, [query] and [attention_tile]; weight_scales: what sums of a tile's
+  // weights, as integers, are to be multiplied with.
   size_t query_scales, query_corrections, key_scales, value_scales;
-  size_t weights, weight_scales;
+  size_t weight_scales;
   size_t floats;
 };
 
@@ -36,8 +36,7 @@ inline attention_layout layout_of(uint32_t tokens, uint32_t heads, uint32_t head
   l.query_corrections = l.query_scales + padded_n;
   l.key_scales = l.query_corrections + padded_n;
   l.value_scales = l.key_scales + tile;
-  l.weights = l.value_scales + tile;
-  l.weight_scales = l.weights + n * tile / 2;
+  l.weight_scales = l.value_scales + tile;
   l.floats = l.weight_scales + padded_n;
   return l;
 }

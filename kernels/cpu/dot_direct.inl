@@ -133,9 +133,8 @@ inline int_lanes add_key_products(int_lanes sum, const key_numbers& k, byte_lane
 
 /// Values' weights are numbers of 15 bits. As bytes, since four bytes are multiplied with four
 /// values as they lie: the high ones of a tile, and behind them the low ones.
-inline void store_weights(int8_t* to, uint32_t key, int_lanes weights) {
-  store_int8(to + key, int_shift_right<8>(weights));
-  store_int8(to + attention_tile + key, weights);
+inline void store_weights(int8_t* to, const int_lanes (&of_tile)[attention_tile / 16]) {
+  store_15_bits(to, to + attention_tile, of_tile);
 }
 struct four_weights {
   byte_lanes high, low;

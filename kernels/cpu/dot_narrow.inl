@@ -155,8 +155,11 @@ inline int_lanes add_key_products(int_lanes sum, const key_numbers& k, byte_lane
 }
 
 /// Values' weights are numbers of 15 bits: words, in the order that pairs of values come in.
-inline void store_weights(int8_t* to, uint32_t key, int_lanes weights) {
-  store_words_crossed(reinterpret_cast<int16_t*>(to) + key, weights);
+inline void store_weights(int8_t* to, const int_lanes (&of_tile)[attention_tile / 16]) {
+  int16_t* words = reinterpret_cast<int16_t*>(to);
+  for (uint32_t v = 0; v < attention_tile / 16; v++) {
+    store_words_crossed(words + 16 * v, of_tile[v]);
+  }
 }
 struct four_weights {
   word_lanes even, odd;

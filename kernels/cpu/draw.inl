@@ -70,6 +70,7 @@ inline lanes weigh_one(lanes logit, lanes most, lanes warmth) {
 /// f(i, x, w) for each vector of a block, of which `left` logits are there; the sum of weights.
 template <bool finite, bool whole, class F>
 inline float weigh_block(const float* logits, size_t left, lanes most, lanes warmth, F f) {
+  static_assert(draw_x_least * log2_e < -126, "what is not there weighs nothing");
   lanes sum = zero();
   for (size_t begin = 0; begin < draw_block; begin += 16 * exp_at_once) {
     lanes x[exp_at_once], w[exp_at_once];
@@ -78,9 +79,9 @@ inline float weigh_block(const float* logits, size_t left, lanes most, lanes war
       lanes logit = here >= 16 ? load(logits + i) : load_partial(logits + i, uint32_t(here));
       x[v] = weigh_one<finite>(logit, most, warmth);
       if (!whole) x[v] = select(first_lanes_of(here), x[v], set1(draw_x_least));
-      w[v] = x[v];
+      w[v] = mul(x[v], set1(log2_e));
     });
-    exp_of_negatives(w);
+    two_to_each(w);
     for_each_of<exp_at_once>([&](uint32_t v) {
       f(begin + v * 16, x[v], w[v]);
       sum = add(sum, w[v]);

@@ -75,6 +75,9 @@ inline lanes absolute(lanes a) {
 inline lane_mask less(lanes a, lanes b) {
   return {_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)};
 }
+inline lane_mask not_less(lanes a, lanes b) {
+  return {_mm256_cmp_ps(a.lo, b.lo, _CMP_NLT_UQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_NLT_UQ)};
+}
 inline lane_mask unordered(lanes a) {
   return {_mm256_cmp_ps(a.lo, a.lo, _CMP_UNORD_Q), _mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q)};
 }
@@ -153,16 +156,18 @@ inline void store_int8(int8_t* p, int_lanes a) {
   __m128i high = _mm_or_si128(_mm256_castsi256_si128(hi), _mm256_extracti128_si256(hi, 1));
   _mm_storeu_si128((__m128i*)p, _mm_unpacklo_epi64(low, high));
 }
-inline lanes round_to_whole(lanes a) {
+inline lanes off_whole(lanes a) {
   constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-  return {_mm256_round_ps(a.lo, nearest), _mm256_round_ps(a.hi, nearest)};
+  return {_mm256_sub_ps(a.lo, _mm256_round_ps(a.lo, nearest)),
+          _mm256_sub_ps(a.hi, _mm256_round_ps(a.hi, nearest))};
 }
-inline __m256 times_power_of_two(__m256 a, __m256 n) {
+inline __m256 times_two_to(__m256 a, __m256 n) {
   __m256i by = _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23);  // NaN: 0
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), by));
 }
-inline lanes times_power_of_two(lanes a, lanes n) {
-  return {times_power_of_two(a.lo, n.lo), times_power_of_two(a.hi, n.hi)};
+inline lanes times_two_to(lane_mask m, lanes a, lanes n) {
+  return {_mm256_and_ps(m.lo, times_two_to(a.lo, n.lo)),
+          _mm256_and_ps(m.hi, times_two_to(a.hi, n.hi))};
 }
 
 inline float sum_of(lanes a) {
@@ -176,6 +181,26 @@ inline float max_of(lanes a) {
   __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+/// Halves, quarters, pairs and lanes of all four are joined at once.
+template <class F>
+inline void join_four(const lanes (&a)[4], float (&to)[4], F f) {
+  auto join_halves = [&](lanes x, lanes y) {
+    __m256 b = f(x.lo, x.hi), c = f(y.lo, y.hi);
+    return f(_mm256_permute2f128_ps(b, c, 0x20), _mm256_permute2f128_ps(b, c, 0x31));
+  };
+  __m256 ab = join_halves(a[0], a[1]), cd = join_halves(a[2], a[3]);
+  __m256 pairs = f(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
+  pairs = f(pairs, _mm256_movehdup_ps(pairs));  // a, _, c, _; b, _, d, _
+  __m128 ac = _mm256_castps256_ps128(pairs), bd = _mm256_extractf128_ps(pairs, 1);
+  ac = _mm_shuffle_ps(ac, bd, 0x88);
+  _mm_storeu_ps(to, _mm_shuffle_ps(ac, ac, 0xd8));
+}
+inline void sums_of(const lanes (&a)[4], float (&to)[4]) {
+  join_four(a, to, [](__m256 x, __m256 y) { return _mm256_add_ps(x, y); });
+}
+inline void maxima_of(const lanes (&a)[4], float (&to)[4]) {
+  join_four(a, to, [](__m256 x, __m256 y) { return _mm256_max_ps(x, y); });
 }
 inline int32_t int_sum_of(int_lanes a) {
   __m256i eight = _mm256_add_epi32(a.lo, a.hi);

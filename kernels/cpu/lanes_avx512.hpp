@@ -50,6 +50,7 @@ inline lanes square_root(lanes a) { return {_mm512_sqrt_ps(a.v)}; }
 inline lanes absolute(lanes a) { return {_mm512_abs_ps(a.v)}; }
 
 inline lane_mask less(lanes a, lanes b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ)}; }
+inline lane_mask not_less(lanes a, lanes b) { return {_mm512_cmp_ps_mask(a.v, b.v, _CMP_NLT_UQ)}; }
 inline lane_mask unordered(lanes a) { return {_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q)}; }
 inline lane_mask mask_of(uint16_t bits) { return {bits}; }
 inline uint32_t bits_of(lane_mask m) { return m.v; }
@@ -85,19 +86,28 @@ inline int_lanes int_from_int8(const int8_t* p) {
 inline int_lanes int_from_uint8(const uint8_t* p) {
   return {_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p))};
 }
-template <int bits>
-inline int_lanes int_shift_right(int_lanes a) {
-  return {_mm512_srai_epi32(a.v, bits)};
-}
 inline int_lanes round_to_int(lanes a) { return {_mm512_cvtps_epi32(a.v)}; }
 inline lanes to_float(int_lanes a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline void store_int8(int8_t* p, int_lanes a) {
   _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a.v));
 }
-inline lanes round_to_whole(lanes a) {
-  return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+inline void store_15_bits(int8_t* high, int8_t* low, const int_lanes (&a)[4]) {
+  __m512i byte = _mm512_set1_epi16(255), seven = _mm512_set1_epi8(127);
+  __m512i first = _mm512_packs_epi32(a[0].v, a[1].v), second = _mm512_packs_epi32(a[2].v, a[3].v);
+  __m512i lows = _mm512_packus_epi16(_mm512_and_si512(first, byte), _mm512_and_si512(second, byte));
+  __m512i highs = _mm512_packus_epi16(_mm512_srli_epi16(first, 8), _mm512_srli_epi16(second, 8));
+  // Packs go quarter by quarter: each has four bytes of all a.
+  __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  _mm512_storeu_si512(low, _mm512_permutexvar_epi32(order, lows));
+  highs = _mm512_and_si512(highs, seven);
+  _mm512_storeu_si512(high, _mm512_permutexvar_epi32(order, highs));
 }
-inline lanes times_power_of_two(lanes a, lanes n) { return {_mm512_scalef_ps(a.v, n.v)}; }
+inline lanes off_whole(lanes a) {
+  return {_mm512_reduce_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+inline lanes times_two_to(lane_mask m, lanes a, lanes n) {
+  return {_mm512_maskz_scalef_ps(m.v, a.v, n.v)};
+}
 
 inline float sum_of(lanes a) {
   __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
@@ -110,6 +120,24 @@ inline float max_of(lanes a) {
   __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+}
+/// Halves, quarters, pairs and lanes of all four are joined at once.
+template <class F>
+inline void join_four(const lanes (&a)[4], float (&to)[4], F f) {
+  auto join_halves = [&](__m512 x, __m512 y) {
+    return f(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xee));
+  };
+  __m512 ab = join_halves(a[0].v, a[1].v), cd = join_halves(a[2].v, a[3].v);
+  __m512 all = f(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+  all = f(all, _mm512_permute_ps(all, 0xee));
+  all = f(all, _mm512_permute_ps(all, 0xf5));
+  _mm_storeu_ps(to, _mm512_castps512_ps128(_mm512_maskz_compress_ps(0x1111, all)));
+}
+inline void sums_of(const lanes (&a)[4], float (&to)[4]) {
+  join_four(a, to, [](__m512 x, __m512 y) { return _mm512_add_ps(x, y); });
+}
+inline void maxima_of(const lanes (&a)[4], float (&to)[4]) {
+  join_four(a, to, [](__m512 x, __m512 y) { return _mm512_max_ps(x, y); });
 }
 inline int32_t int_sum_of(int_lanes a) { return _mm512_reduce_add_epi32(a.v); }
 

@@ -97,6 +97,12 @@ inline lane_mask less(lanes a, lanes b) {
   for (int i = 0; i < 16; i++) m.v[i] = a.v[i] < b.v[i];
   return m;
 }
+/// Where the two don't compare, too.
+inline lane_mask not_less(lanes a, lanes b) {
+  lane_mask m = less(a, b);
+  for (bool& v : m.v) v = !v;
+  return m;
+}
 /// Where a is NaN.
 inline lane_mask unordered(lanes a) {
   lane_mask m;
@@ -170,10 +176,6 @@ inline int_lanes int_from_int8(const int8_t* p) {
 inline int_lanes int_from_uint8(const uint8_t* p) {
   return each_int([&](int i) { return int32_t(p[i]); });
 }
-template <int bits>
-inline int_lanes int_shift_right(int_lanes a) {
-  return each_int([&](int i) { return a.v[i] >> bits; });
-}
 /// To nearest, ties to even; what does not fit becomes INT32_MIN.
 inline int_lanes round_to_int(lanes a) {
   return each_int([&](int i) {
@@ -190,12 +192,23 @@ inline lanes to_float(int_lanes a) {
 inline void store_int8(int8_t* p, int_lanes a) {
   for (int i = 0; i < 16; i++) p[i] = int8_t(a.v[i]);
 }
-/// As round_to_int, of what fits.
-inline lanes round_to_whole(lanes a) { return to_float(round_to_int(a)); }
-/// a * 2^n, for a whole n in [-126, 127].
-inline lanes times_power_of_two(lanes a, lanes n) {
+/// Of numbers of 15 bits the high seven and the low eight; of INT32_MIN zeros.
+inline void store_15_bits(int8_t* high, int8_t* low, const int_lanes (&a)[4]) {
+  for (int i = 0; i < 64; i++) {
+    high[i] = int8_t(a[i / 16].v[i % 16] >> 8 & 127);
+    low[i] = int8_t(a[i / 16].v[i % 16]);
+  }
+}
+/// a less the whole number nearest to it (of two, the even one); exact.
+inline lanes off_whole(lanes a) {
+  return each([&](int i) { return a.v[i] - __builtin_rintf(a.v[i]); });
+}
+/// a * 2^n where m, for a whole n from -126 to 127; 0 elsewhere.
+inline lanes times_two_to(lane_mask m, lanes a, lanes n) {
   int_lanes power = round_to_int(n);
-  return each([&](int i) { return a.v[i] * float_from_bits(uint32_t(power.v[i] + 127) << 23); });
+  return each([&](int i) {
+    return m.v[i] ? a.v[i] * float_from_bits((uint32_t(power.v[i]) + 127) << 23) : 0.0f;
+  });
 }
 
 /// (0+8), (1+9), ... (7+15); then lanes 4, 2 and 1 apart.
@@ -210,6 +223,13 @@ inline float max_of(lanes a) {
     for (int i = 0; i < half; i++) a.v[i] = a.v[i] > a.v[i + half] ? a.v[i] : a.v[i + half];
   }
   return a.v[0];
+}
+/// sum_of and max_of each.
+inline void sums_of(const lanes (&a)[4], float (&to)[4]) {
+  for (int i = 0; i < 4; i++) to[i] = sum_of(a[i]);
+}
+inline void maxima_of(const lanes (&a)[4], float (&to)[4]) {
+  for (int i = 0; i < 4; i++) to[i] = max_of(a[i]);
 }
 inline int32_t int_sum_of(int_lanes a) {
   int32_t sum = 0;

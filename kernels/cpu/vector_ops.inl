@@ -44,7 +44,7 @@ void rope(float* x, size_t stride, uint32_t rows, uint32_t heads, uint32_t head_
 
 /// gate / (1 + e^-gate), by e^-|gate| so that nothing overflows.
 inline lanes silu(lanes gate) {
-  lanes one = set1(1.0f), e = exp_of_negative(sub(zero(), absolute(gate)));
+  lanes one = set1(1.0f), e = two_to(mul(absolute(gate), set1(-log2_e)));
   return mul(gate, div(select(less(gate, zero()), e, one), add(one, e)));
 }
 

@@ -38,7 +38,7 @@ struct decode_scores {
       const float* q = a.q + run.row * a.q_stride;
       auto query = [&](uint32_t i) {
         if (h + i >= heads.end) return query_row{};
-        return query_row{q + size_t{h + i} * a.kv.head_dim, a.kv.head_dim, a.scale};
+        return query_row{q + size_t{h + i} * a.kv.head_dim, a.kv.head_dim, score_scale(a)};
       };
       words::find_greatest(block, query);
       for (uint32_t d0 = 0; d0 < a.kv.head_dim; d0 += slice) {

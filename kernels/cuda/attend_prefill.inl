@@ -93,7 +93,7 @@ struct prefill {
   LETHE_BODY query_row query(const queries_of_run& v, uint32_t q) const {
     if (q >= v.count) return {};
     const float* row = a.q + (v.run.row + v.token(q)) * a.q_stride;
-    return {row + size_t{v.head(q)} * a.kv.head_dim, a.kv.head_dim, a.scale};
+    return {row + size_t{v.head(q)} * a.kv.head_dim, a.kv.head_dim, score_scale(a)};
   }
 
   /// Scores become weights; what each query's sums are to be brought to goes beside them, and what

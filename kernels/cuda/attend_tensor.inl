@@ -228,8 +228,8 @@ struct tensor_attend {
   LETHE_BODY lane_scores scores_of(Block& block, tile_keys mine, uint32_t q, uint32_t lane,
                                    const lane_scores& scale) const {
     uint32_t at = q * score_pitch + 2 * lane;
-    float low = block.get(at) * scale.low * a.scale;
-    float high = block.get(at + 1) * scale.high * a.scale;
+    float low = block.get(at) * scale.low * score_scale(a);
+    float high = block.get(at + 1) * scale.high * score_scale(a);
     return {mine.has(2 * lane) ? low : minus_infinity(),
             mine.has(2 * lane + 1) ? high : minus_infinity()};
   }

@@ -65,8 +65,7 @@ struct join_factors {
 LETHE_BODY join_factors join(softmax& all, softmax span) {
   if (span.total == 0.0f) return {1.0f, 0.0f};
   float greatest = greater_of(span.greatest, all.greatest);
-  join_factors f{exp_of_negative(all.greatest - greatest),
-                 exp_of_negative(span.greatest - greatest)};
+  join_factors f{two_to(all.greatest - greatest), two_to(span.greatest - greatest)};
   all = {greatest, f.joined(all.total, span.total)};
   return f;
 }

@@ -270,7 +270,7 @@ struct tensor_walk {
           uint32_t key = key_of(e, at.t) + j;
           float scale = 1.0f;
           if constexpr (K == kv_type::int8) scale = block.get(scales_of(base) + 2 * key);
-          float score = s.of[e].c[2 * i + j] * scale * of.a.scale;
+          float score = s.of[e].c[2 * i + j] * scale * score_scale(of.a);
           scaled[e][j] = mine.has(key) ? score : minus_infinity();
           greatest = greater_of(greatest, scaled[e][j]);
         }

@@ -15,6 +15,9 @@ constexpr uint32_t slice_words = slice + 1;  // a column of keys lies in differe
 constexpr uint32_t keys_words = attention_tile * slice_words;
 constexpr uint32_t table_words = 2 * attention_tile;
 
+/// What makes scores of products: weights are powers of two.
+LETHE_BODY float score_scale(const device_attention& a) { return a.scale * log2_e; }
+
 LETHE_BODY float minus_infinity() { return -from_bits(0x7f800000); }
 
 LETHE_BODY uint32_t first_seen(uint32_t position, uint32_t window) {
@@ -269,7 +272,7 @@ struct softmax {
   /// Brings it to a score that may be greater; returns what sums so far are to be multiplied with.
   LETHE_BODY float raise(float score) {
     if (!(score > greatest)) return 1.0f;
-    float factor = exp_of_negative(greatest - score);
+    float factor = two_to(greatest - score);
     greatest = score;
     total = total * factor;
     return factor;
@@ -291,7 +294,7 @@ LETHE_BODY lane_scores value_scales(Block& block, const kv_place& values, tile_k
 }
 
 LETHE_BODY lane_scores weights_of(lane_scores s, float greatest) {
-  return {exp_of_negative(s.low - greatest), exp_of_negative(s.high - greatest)};
+  return {two_to(s.low - greatest), two_to(s.high - greatest)};
 }
 
 /// In lanes 0 to 15: four vectors of 16 keys in turn, then (0+8), (1+9) ..., lanes 4, 2, 1 apart.

@@ -77,7 +77,7 @@ class row_drawing {
   LETHE_BODY void weigh(uint32_t count) {
     shape(count, draw_x_least);
     passes_.add_blocks(passes_.sums,
-                       [this](uint32_t place) { return w_[place] = exp_of_negative(x_at(place)); });
+                       [this](uint32_t place) { return w_[place] = two_to(x_at(place) * log2_e); });
     total_ = passes_.total_of(passes_.sums);
   }
   LETHE_BODY void shape(uint32_t count, float rest) {

@@ -19,7 +19,7 @@ struct silu_multiply {
   LETHE_BODY void operator()(Block& block) const {
     size_t i = size_t{block.x()} * threads + block.thread();
     if (i >= n) return;
-    float g = gate[i], e = exp_of_negative(0.0f - absolute(g));
+    float g = gate[i], e = two_to(absolute(g) * -log2_e);
     float value = g * ((g < 0.0f ? e : 1.0f) / (1.0f + e)) * up[i];
     if (to.f != nullptr) to.f[i] = value;
     if (to.q != nullptr) put_quantized(block, value, i, to);

@@ -225,22 +225,18 @@ LETHE_BODY uint32_t to_tf32(float x) {
   return (x != x ? bits | 0x400000 : bits + 0x1000) & ~0x1fffu;
 }
 
-/// e^x for x <= 0 as the CPU rows compute it (lanes_math.inl says how and why).
-LETHE_BODY float exp_of_negative(float x) {
-  constexpr float least = -0x1.5d589ep+6f;
-  constexpr float ln2_high = 0x1.62e430p-1f, ln2_low = -0x1.05c610p-29f;
-  float bounded = greater_of(least, x);
-  int32_t n = round_to_int(bounded * 0x1.715476p+0f);
-  float whole = float(n);
-  float r = fused(whole, -ln2_high, bounded);
-  r = fused(whole, -ln2_low, r);
-  float p = fused(r, 0x1.6a5056p-10f, 0x1.123974p-7f);
-  p = fused(p, r, 0x1.5558acp-5f);
-  p = fused(p, r, 0x1.555492p-3f);
-  p = fused(p, r, 0x1.fffffcp-2f);
+constexpr float log2_e = 0x1.715476p+0f;
+
+/// 2^x for x <= 0 as the CPU rows compute it (lanes_math.inl says how and why).
+LETHE_BODY float two_to(float x) {
+  int32_t whole = nearest(x);
+  float r = x - float(whole);
+  float p = fused(0x1.5b63c0p-10f, r, 0x1.3ce93ep-7f);
+  p = fused(p, r, 0x1.c6b840p-5f);
+  p = fused(p, r, 0x1.ebf9c0p-3f);
+  p = fused(p, r, 0x1.62e428p-1f);
   p = fused(p, r, 1.0f);
-  p = fused(p, r, 1.0f);
-  return x < least ? 0.0f : p * from_bits((uint32_t(n) + 127) << 23);
+  return x < -126.0f ? 0.0f : p * from_bits((uint32_t(whole) + 127) << 23);
 }
 
 }  // namespace lethe::device

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <iostream>
@@ -90,18 +91,33 @@ TEST(Rope, RotatesPairsHalfARotaryApartAndNothingElse) {
   }
 }
 
-TEST(SiluMultiply, IsWithinRoundingOfTheDefinition) {
-  for (uint32_t n : odd_sizes) {
-    std::vector<float> gate = normal_floats(n, n, 20.0f), up = normal_floats(n, n + 1);
-    std::vector<float> y = on_every_row([&](const cpu_row& row) {
-      std::vector<float> out(n);
-      row.silu_multiply(gate.data(), up.data(), out.data(), n);
-      return out;
-    });
-    for (uint32_t i = 0; i < n; i++) {
-      expect_near(y[i], gate[i] / (1.0 + std::exp(-double(gate[i]))) * up[i], 5e-7, 1e-35);
-    }
+/// On every row, compared with the definition.
+void check_silu(const std::vector<float>& gate, const std::vector<float>& up) {
+  std::vector<float> y = on_every_row([&](const cpu_row& row) {
+    std::vector<float> out(gate.size());
+    row.silu_multiply(gate.data(), up.data(), out.data(), gate.size());
+    return out;
+  });
+  for (size_t i = 0; i < gate.size(); i++) {
+    double x = gate[i];
+    double power_rounded = std::abs(x) * 0x1.4p-24;  // x times log2(e), and that number itself
+    expect_near(y[i], x / (1.0 + std::exp(-x)) * up[i], 5e-7 + power_rounded, 1e-35);
   }
+}
+
+TEST(SiluMultiply, IsWithinRoundingOfTheDefinition) {
+  for (uint32_t n : odd_sizes) check_silu(normal_floats(n, n, 20.0f), normal_floats(n, n + 1));
+}
+
+TEST(SiluMultiply, HasTheSameBitsOnEveryRowAllAlong) {
+  // Every 20011th float from -100 up to -0, and multiples of log(2), where powers are whole.
+  std::vector<float> gate;
+  for (auto bits = std::bit_cast<uint32_t>(-0.0f); bits < std::bit_cast<uint32_t>(-100.0f);
+       bits += 20011) {
+    gate.push_back(std::bit_cast<float>(bits));
+  }
+  for (int n = 0; n < 130; n++) gate.push_back(float(-n * std::log(2.0)));
+  check_silu(gate, std::vector<float>(gate.size(), 1.0f));
 }
 
 TEST(SiluMultiply, NeitherOverflowsNorHidesANaN) {

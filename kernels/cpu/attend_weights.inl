@@ -1,0 +1,177 @@
+#pragma once
+
+#include "kernels/cpu/attend_int8.inl"
+#include "kernels/cpu/lanes_math.inl"
+
+// Scores become weights.
+
+namespace lethe {
+namespace {
+
+/// A part and its scratch. A query is one head of one token; token t's queries are
+/// t * heads .. t * heads + heads - 1.
+struct attention_work {
+  const attention_part& part;
+  attention_layout at;
+  uint32_t queries;
+  float* in(size_t offset) const { return part.scratch + offset; }
+};
+
+/// The first key that the query at `position` sees.
+inline uint32_t first_seen(const attention_part& part, uint32_t position) {
+  return part.window == 0 || position < part.window ? 0 : position + 1 - part.window;
+}
+
+/// The keys of a tile that a token's queries see, counted from the tile's start; none if
+/// end <= begin.
+inline span_of_k seen_by(const attention_part& part, uint32_t token, const tile_span& t) {
+  uint32_t position = part.position + token;
+  uint32_t begin = greatest_of(first_seen(part, position), t.first);
+  uint32_t end = least_of(position + 1, t.last);
+  return begin < end ? span_of_k{begin - t.base, end - t.base} : span_of_k{0, 0};
+}
+
+/// Whether every query of the part sees every key of the tile, as in most tiles of a long context.
+inline bool all_see(const attention_part& part, const tile_span& t) {
+  return t.last <= part.position + 1 &&
+         t.first >= first_seen(part, part.position + part.tokens - 1);
+}
+
+/// Scores with int8 keys, until they are loaded.
+inline int32_t* int_scores(const attention_work& w) {
+  return reinterpret_cast<int32_t*>(w.in(w.at.scores));
+}
+
+/// Queries of int8 keys, [query][padded_dim], in place of the first floats.
+inline int8_t* int8_queries(const attention_work& w) {
+  return reinterpret_cast<int8_t*>(w.in(w.at.queries));
+}
+
+/// A query's weights of int8 values, two bytes each, in place of its scores.
+inline int8_t* int8_weights(const attention_work& w) {
+  return reinterpret_cast<int8_t*>(w.in(w.at.scores));
+}
+
+/// Weights of int8 values, and what their sums count.
+inline weighted_values weighted(const attention_work& w) {
+  return {int8_weights(w), w.in(w.at.weight_scales), w.in(w.at.sums), w.at.padded_dim};
+}
+
+/// The scores of one query and tile.
+using tile_scores = lanes[attention_tile / 16];
+
+template <class T>
+inline void load_scores(const attention_work& w, uint32_t q, tile_scores& s) {
+  size_t from = size_t{q} * attention_tile;
+  for (uint32_t v = 0; v < attention_tile / 16; v++) {
+    if constexpr (scaled<T>) {
+      s[v] = to_float(int_load(int_scores(w) + from + v * 16));
+      s[v] = mul(s[v], load(w.in(w.at.key_scales) + v * 16));
+      s[v] = mul(s[v], set1(w.in(w.at.query_scales)[q]));
+    } else {
+      s[v] = load(w.in(w.at.scores) + from + v * 16);
+    }
+  }
+}
+
+/// Keys that the query does not see get a score of -infinity.
+inline void mask_scores(tile_scores& s, span_of_k seen) {
+  static constexpr float numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  lanes unseen = set1(-__builtin_inff());
+  for (uint32_t v = 0; v < attention_tile / 16; v++) {
+    lanes key = add(load(numbers), set1(float(v * 16)));
+    s[v] = select(less(key, set1(float(seen.begin))), unseen, s[v]);
+    s[v] = select(less(key, set1(float(seen.end))), s[v], unseen);
+  }
+}
+
+/// Brings what a query has summed so far to a new greatest score, as few tiles have one.
+inline void raise_to(const attention_work& w, uint32_t q, const tile_scores& s) {
+  float& before = w.in(w.at.maxima)[q];
+  lanes greatest = s[0];
+  for (uint32_t v = 1; v < attention_tile / 16; v++) greatest = max(greatest, s[v]);
+  if (bits_of(less(set1(before), greatest)) == 0) return;
+  float now = max_of(greatest);
+  if (!(now > before)) return;
+  lanes less_by = two_to(sub(set1(before), set1(now)));
+  float* sum = w.in(w.at.sums) + q * w.at.padded_dim;
+  for (size_t i = 0; i < w.at.padded_dim; i += 16) store(sum + i, mul(load(sum + i), less_by));
+  w.in(w.at.totals)[q] *= first_of(less_by);
+  before = now;
+}
+
+/// Queries that are weighed together.
+constexpr uint32_t weighed_together = 4;
+
+/// One query's scores become weights relative to the greatest score so far; those of int8 values
+/// are multiplied with their scales once they are in the total.
+template <class T>
+inline void weigh(const attention_work& w, uint32_t q, span_of_k seen, lanes& total, lanes& most) {
+  tile_scores s;
+  load_scores<T>(w, q, s);
+  if (seen.end - seen.begin < attention_tile) mask_scores(s, seen);
+  raise_to(w, q, s);
+  lanes greatest = set1(w.in(w.at.maxima)[q]);
+  for (lanes& score : s) score = sub(score, greatest);
+  two_to_each(s);
+  float* to = w.in(w.at.scores) + size_t{q} * attention_tile;
+  const float* scales = w.in(w.at.value_scales);
+  for (uint32_t v = 0; v < attention_tile / 16; v++) {
+    total = add(total, s[v]);
+    if constexpr (scaled<T>) {
+      s[v] = mul(s[v], load(scales + v * 16));
+      most = max(s[v], most);  // not a NaN: what is not seen may have a scale that is none
+    }
+    store(to + v * 16, s[v]);
+  }
+}
+
+/// Those of int8 values as integers, where the query sees any.
+inline void round_weights(const attention_work& w, uint32_t q, uint32_t count,
+                          const float (&inverse)[weighed_together]) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (w.in(w.at.weight_scales)[q + i] == 0.0f) continue;
+    const float* from = w.in(w.at.scores) + size_t{q + i} * attention_tile;
+    int_lanes rounded[attention_tile / 16];
+    for (uint32_t v = 0; v < attention_tile / 16; v++) {
+      rounded[v] = round_to_int(mul(load(from + v * 16), set1(inverse[i])));
+    }
+    store_weights(int8_weights(w) + (q + i) * weights_step, rounded);
+  }
+}
+
+/// f() before each query. Weights are rounded when those of the next queries are made: what
+/// they are multiplied with comes late.
+template <class T, class F>
+inline void weigh_all(const attention_work& w, const tile_span& t, F f) {
+  float inverse[weighed_together];
+  uint32_t token = 0, head = 0, count = 0;
+  span_of_k seen = seen_by(w.part, 0, t);
+  for (uint32_t q = 0; q < w.queries; q += weighed_together) {
+    count = least_of(weighed_together, w.queries - q);
+    lanes total[weighed_together], most[weighed_together];
+    for (uint32_t i = 0; i < weighed_together; i++) {
+      total[i] = most[i] = zero();
+      if (i >= count) continue;
+      f();
+      if (seen.begin < seen.end) weigh<T>(w, q + i, seen, total[i], most[i]);
+      if (++head < w.part.heads) continue;
+      head = 0;
+      seen = seen_by(w.part, ++token, t);
+    }
+    float totals[weighed_together], amax[weighed_together];
+    if (scaled<T> && q > 0) round_weights(w, q - weighed_together, weighed_together, inverse);
+    sums_of(total, totals);
+    for (uint32_t i = 0; i < count; i++) w.in(w.at.totals)[q + i] += totals[i];
+    if constexpr (!scaled<T>) continue;
+    maxima_of(most, amax);
+    for (uint32_t i = 0; i < count; i++) {
+      inverse[i] = 32767.0f / amax[i];
+      w.in(w.at.weight_scales)[q + i] = amax[i] / 32767.0f;
+    }
+  }
+  if (scaled<T>) round_weights(w, w.queries - count, count, inverse);
+}
+
+}  // namespace
+}  // namespace lethe
