@@ -10,11 +10,11 @@
 namespace lethe {
 namespace {
 
-/// A query's numbers, scaled already, rounded; `to` may be where its floats begin, or before.
 struct int8_query {
   float scale;
   int32_t correction;
 };
+/// A query's numbers, scaled already, rounded; `to` may be where they begin, or before.
 inline int8_query round_query(const float* numbers, uint32_t head_dim, int8_t* to) {
   float amax = greatest_in(numbers, head_dim);
   lanes inverse = set1(127.0f / amax);
@@ -132,8 +132,10 @@ inline int8_keys keys_in_pages(const kv_view& kv, const tile_places<int8_numbers
   return keys;
 }
 
-/// A tile's weights, two bytes each, where the query's scores were, and what their sums count.
+/// Bytes from a query's weights to the next one's: they lie where its scores were.
 inline constexpr size_t weights_step = attention_tile * sizeof(float);
+
+/// A tile's weights, two bytes each, and what their sums count.
 struct weighted_values {
   const int8_t* weights;
   const float* scales;
