@@ -77,6 +77,12 @@ inline void sum_block(const attention_work& w, const tile_span& t, const product
   for (uint32_t i = 0; i < count; i++) alone(i, common.end, seen[i].end);
 }
 
+/// Whether every query of the part sees every key of the tile, as in most tiles of a long context.
+inline bool all_see(const attention_part& part, const tile_span& t) {
+  return t.last <= part.position + 1 &&
+         t.first >= first_seen(part, part.position + part.tokens - 1);
+}
+
 template <class Values>
 void sum_values(const attention_work& w, const tile_span& t, const Values& values) {
   product all{w.in(w.at.scores), attention_tile, w.in(w.at.sums), w.at.padded_dim};
@@ -212,7 +218,7 @@ void attend_int8(const attention_work& w) {
                                              : copy_values(kv, t, value_copy, w.at.padded_dim);
     score(w, t, keys, coming);
     weigh_all<int8_numbers>(w, t, [&] { coming.ask(parts_of_weighing); });
-    add_values(weighted(w), w.queries, values, vectors_within(t), coming);
+    add_values(weighted_of(w), w.queries, values, vectors_within(t), coming);
     t = next;
     turns.turn();
   }

@@ -123,7 +123,7 @@ void attend_int8_amx(const attention_work& w) {
     int8_values values = join_values(turns.here(), copy, w.at.padded_dim);
     score_in_tiles(w, keys, tiles);
     weigh_all<int8_numbers>(w, t, [&] { coming.ask(1); });
-    add_values_in_tiles(weighted(w), w.queries, values, products, tiles);
+    add_values_in_tiles(weighted_of(w), w.queries, values, products, tiles);
     t = next;
     turns.turn();
   }

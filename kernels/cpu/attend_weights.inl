@@ -3,7 +3,7 @@
 #include "kernels/cpu/attend_int8.inl"
 #include "kernels/cpu/lanes_math.inl"
 
-// Scores become weights.
+// A part's work, and how its scores become weights.
 
 namespace lethe {
 namespace {
@@ -31,12 +31,6 @@ inline span_of_k seen_by(const attention_part& part, uint32_t token, const tile_
   return begin < end ? span_of_k{begin - t.base, end - t.base} : span_of_k{0, 0};
 }
 
-/// Whether every query of the part sees every key of the tile, as in most tiles of a long context.
-inline bool all_see(const attention_part& part, const tile_span& t) {
-  return t.last <= part.position + 1 &&
-         t.first >= first_seen(part, part.position + part.tokens - 1);
-}
-
 /// Scores with int8 keys, until they are loaded.
 inline int32_t* int_scores(const attention_work& w) {
   return reinterpret_cast<int32_t*>(w.in(w.at.scores));
@@ -53,7 +47,7 @@ inline int8_t* int8_weights(const attention_work& w) {
 }
 
 /// Weights of int8 values, and what their sums count.
-inline weighted_values weighted(const attention_work& w) {
+inline weighted_values weighted_of(const attention_work& w) {
   return {int8_weights(w), w.in(w.at.weight_scales), w.in(w.at.sums), w.at.padded_dim};
 }
 
