@@ -25,6 +25,23 @@ static_assert(amx_rows - 1 <= x_units_beyond);
 using tile_products = int32_t[amx_rows][panel_rows];
 using amx_sums = segment_tree<amx_block_rows * amx_panels>;  // tile after tile, [panel][row]
 
+/// A panel's weights that come next, asked for into the second cache evenly: many at once would
+/// keep whatever else is read meanwhile waiting.
+class lines_evenly {
+ public:
+  lines_evenly() = default;
+  lines_evenly(const uint8_t* from, uint32_t bytes, uint32_t steps)
+      : at_(from), a_step_(steps == 0 ? 0 : (bytes * whole / 64 + steps - 1) / steps) {}
+  [[gnu::always_inline]] void step() {
+    for (due_ += a_step_; due_ >= whole; due_ -= whole, at_ += 64) __builtin_prefetch(at_, 0, 2);
+  }
+
+ private:
+  static constexpr uint32_t whole = 256;
+  const uint8_t* at_ = nullptr;
+  uint32_t a_step_ = 0, due_ = 0;  // parts of a line, `whole` of them one
+};
+
 template <dtype T>
 struct amx_work {
   amx_work(const product_part& part, uint32_t tile_rows)
@@ -48,7 +65,7 @@ inline void prepare_signed_unit(unit_place at, prepared_unit<T>& u) {
 /// tile what lies behind its rows is multiplied, too, and nobody looks at it.
 template <dtype T, uint32_t P>
 [[gnu::noinline]] void multiply_tile(uint32_t units, const row_tile& tile, const x_unit* x,
-                                     amx_work<T>& work) {
+                                     lines_evenly (&coming)[P], amx_work<T>& work) {
   const prepared_unit<T>* ready = work.ready;
   tile_products* to = work.products;
   tile_registers& tiles = work.tiles;
@@ -64,6 +81,8 @@ template <dtype T, uint32_t P>
       tiles.multiply<second, x_at, 3>();
     }
     x += tile.step, ready += P;
+#pragma GCC unroll 2
+    for (lines_evenly& lines : coming) lines.step();
   };
   auto store = [&](auto turn) __attribute__((always_inline)) {
     tiles.store<4 + 2 * turn()>(to[0], 64);
@@ -95,7 +114,7 @@ struct multiplied_units {
 /// vector of it would wait until all products are in the cache.
 template <bool minimums, uint32_t R>
 [[gnu::noinline]] void add_products(const chunk& c, const multiplied_units& m, uint32_t at,
-                                    amx_sums& tree) {
+                                    lines_evenly& coming, amx_sums& tree) {
   lanes* waiting = tree.sums(c.segment, at);
   lanes sums[R];
 #pragma GCC unroll 16
@@ -105,6 +124,7 @@ template <bool minimums, uint32_t R>
   const x_unit *x = m.x, *next = m.next;
   for (uint32_t u = 0; u < c.units.size(); u++) {
     lanes scale = scales[0];
+    coming.step();
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < R; r++) {
       lanes product = to_float(int_load((*products)[r]));
@@ -127,17 +147,17 @@ template <bool minimums, uint32_t R>
 /// add_products for 1 to R rows.
 template <bool minimums, uint32_t R = amx_rows>
 void add_some_products(uint32_t rows, const chunk& c, const multiplied_units& m, uint32_t at,
-                       amx_sums& tree) {
+                       lines_evenly& coming, amx_sums& tree) {
   if constexpr (R > 1) {
-    if (rows < R) return add_some_products<minimums, R - 1>(rows, c, m, at, tree);
+    if (rows < R) return add_some_products<minimums, R - 1>(rows, c, m, at, coming, tree);
   }
-  add_products<minimums, R>(c, m, at, tree);
+  add_products<minimums, R>(c, m, at, coming, tree);
 }
 
-/// A chunk of P panels. `next` is where the weights after it lie.
+/// A chunk of P panels. Meanwhile the one after the next is asked for.
 template <dtype T, uint32_t P>
 void add_amx_chunk(const product_part& part, const panel_group& group, const chunk& c,
-                   const row_block& rows, const uint8_t* next, amx_work<T>& work) {
+                   const row_block& rows, amx_work<T>& work) {
   uint32_t units = c.units.size(), tiles = (rows.size() - 1) / rows.layout.tile + 1;
   for (uint32_t p = 0; p < P; p++) {
     for (uint32_t u = 0; u < units; u++) {
@@ -145,23 +165,24 @@ void add_amx_chunk(const product_part& part, const panel_group& group, const chu
                              work.ready[u * P + p]);
     }
   }
-  uint32_t lines = (units * unit_bytes(T) / 64 + tiles - 1) / tiles;
+  const uint8_t* from = weights_from<T>(group, rows.k, c.units.end + amx_units);
+  lines_evenly coming[P];
+  for (uint32_t p = 0; p < P; p++) {
+    coming[p] = {from + p * group.stride, units * unit_bytes(T), 2 * units * tiles};
+  }
   bool last = c.ends && c.segment + 1 == part.segment_end;
   constexpr size_t scales_step = P * sizeof(prepared_unit<T>) / sizeof(lanes);
   for_tiles<amx_rows>(rows, [&](const row_tile& tile) {
     const x_unit* x = tile.x + size_t{c.units.begin - rows.k.begin} * tile.step;
     if (last) fetch_tile(part, group, tile.begin, tile.count);
-    multiply_tile<T, P>(units, tile, x, work);
-    for (uint32_t i = 0; i < lines; i++, next += 64) {
-      for (uint32_t p = 0; p < P; p++) __builtin_prefetch(next + p * group.stride, 0, 2);
-    }
+    multiply_tile<T, P>(units, tile, x, coming, work);
     for (uint32_t p = 0; p < P; p++) {
       const x_unit* next_x = x;  // a rank's part of K may be empty
       if (units != 0) next_x += tile.step * rows.layout.units + p * tile.step / amx_panels;
       multiplied_units m{work.products + p, &work.ready[p].scale, x, next_x, P, scales_step,
                          tile.step};
       uint32_t at = tile.before * P + p * tile.count;
-      add_some_products<has_minimum<T>()>(tile.count, c, m, at, work.tree);
+      add_some_products<has_minimum<T>()>(tile.count, c, m, at, coming[p], work.tree);
     }
     if (last) {
       const lanes* sums = work.tree.joined(c.segment, tile.before * P);
@@ -174,9 +195,8 @@ void add_amx_chunk(const product_part& part, const panel_group& group, const chu
 template <dtype T, uint32_t P>
 void multiply_amx_block(const matrix& w, const product_part& part, const panel_group& group,
                         const row_block& rows, amx_work<T>& work) {
-  for_chunks<T>(w, part, group, rows.k, amx_units, [&](const chunk& c, const uint8_t* next) {
-    add_amx_chunk<T, P>(part, group, c, rows, next, work);
-  });
+  for_chunks<T>(w, part, amx_units,
+                [&](const chunk& c) { add_amx_chunk<T, P>(part, group, c, rows, work); });
 }
 
 template <dtype T>
@@ -200,20 +220,9 @@ void multiply_in_tiles(const matrix& w, const product_part& part, const activati
   }
 }
 
-/// A tile of few rows costs what a full one does, and fewer rows than these take weights out of
-/// memory faster vector by vector: numbers of 8 bits, which take long to come and are multiplied
-/// where they lie, more than others.
-template <dtype T>
-inline constexpr uint32_t amx_least_rows = T == dtype::q8_0 ? 20 : 13;
-
-template <dtype T, weight_ways ways>
-void multiply_many(const matrix& w, const product_part& part, const activations& x, float* y,
-                   size_t y_stride) {
-  if (x.rows >= amx_least_rows<T>)
-    multiply_in_tiles<T>(w, part, x, y, y_stride);
-  else
-    multiply_quant<T, ways>(w, part, x, y, y_stride, amx_rows);
-}
+/// Fewer rows of numbers of 8 bits take weights out of memory as fast vector by vector: a tile of
+/// few rows costs what a full one does.
+inline constexpr uint32_t amx_least_rows = 19;
 
 /// Few rows are multiplied as without tiles, and numbers of 6 bits, which have two scales a unit.
 template <weight_ways ways>
@@ -224,19 +233,20 @@ void matmul_amx(const matrix& w, const product_part& part, const activations& x,
   if (part.row_begin >= part.row_end || part.segment_begin >= part.segment_end) return;
   switch (w.type) {
     case dtype::q8_0:
-      return multiply_many<dtype::q8_0, ways>(w, part, x, y, y_stride);
+      if (x.rows >= amx_least_rows) return multiply_in_tiles<dtype::q8_0>(w, part, x, y, y_stride);
+      return multiply_quant<dtype::q8_0, ways>(w, part, x, y, y_stride, amx_rows);
     case dtype::q4_0:
-      return multiply_many<dtype::q4_0, ways>(w, part, x, y, y_stride);
+      return multiply_in_tiles<dtype::q4_0>(w, part, x, y, y_stride);
     case dtype::q4_1:
-      return multiply_many<dtype::q4_1, ways>(w, part, x, y, y_stride);
+      return multiply_in_tiles<dtype::q4_1>(w, part, x, y, y_stride);
     case dtype::q5_0:
-      return multiply_many<dtype::q5_0, ways>(w, part, x, y, y_stride);
+      return multiply_in_tiles<dtype::q5_0>(w, part, x, y, y_stride);
     case dtype::q5_1:
-      return multiply_many<dtype::q5_1, ways>(w, part, x, y, y_stride);
+      return multiply_in_tiles<dtype::q5_1>(w, part, x, y, y_stride);
     case dtype::q4_k:
-      return multiply_many<dtype::q4_k, ways>(w, part, x, y, y_stride);
+      return multiply_in_tiles<dtype::q4_k>(w, part, x, y, y_stride);
     case dtype::q5_k:
-      return multiply_many<dtype::q5_k, ways>(w, part, x, y, y_stride);
+      return multiply_in_tiles<dtype::q5_k>(w, part, x, y, y_stride);
     default:
       return multiply_quant<dtype::q6_k, ways>(w, part, x, y, y_stride, amx_rows);
   }

@@ -193,10 +193,17 @@ void add_rows(const product_part& part, const panel_group& group, const chunk& c
   add_tile<T, P, R>(part, group, c, tile, x, ahead, work);
 }
 
-/// A chunk of P panels. `next` is where the weights after it lie.
+/// Where a group's weights from unit u on lie; behind K come the next panels.
+template <dtype T>
+inline const uint8_t* weights_from(const panel_group& group, unit_range k, uint32_t u) {
+  return u < k.end ? begin_of_unit<T>(group.first, u)
+                   : begin_of_unit<T>(group.panel(group.count), k.begin + (u - k.end));
+}
+
+/// A chunk of P panels.
 template <dtype T, uint32_t P, class Unit>
 void add_chunk(const product_part& part, const panel_group& group, const chunk& c,
-               const row_block& rows, const uint8_t* next, quant_work<Unit>& work) {
+               const row_block& rows, quant_work<Unit>& work) {
   uint32_t units = c.units.size(), bytes = units * unit_bytes(T), steps = 0;
   for (uint32_t p = 0; p < P; p++) {
     for (uint32_t u = 0; u < units; u++) {
@@ -205,6 +212,7 @@ void add_chunk(const product_part& part, const panel_group& group, const chunk& 
   }
   for_tiles<tile_rows>(rows, [&](const row_tile&) { steps += units; });
   steps = greatest_of(steps, 1);
+  const uint8_t* next = weights_from<T>(group, rows.k, c.units.end);
   lines_ahead ahead{next, next + bytes, group.stride, (bytes / 64 + steps - 1) / steps};
   for_tiles<tile_rows>(rows, [&](const row_tile& tile) {
     const x_unit* x = tile.x + size_t{c.units.begin - rows.k.begin} * tile.step;
@@ -213,19 +221,15 @@ void add_chunk(const product_part& part, const panel_group& group, const chunk& 
   });
 }
 
-/// K's units, up to `at_once` together, and where the weights after them lie.
+/// The part's units, up to `at_once` together.
 template <dtype T, class F>
-inline void for_chunks(const matrix& w, const product_part& part, const panel_group& group,
-                       unit_range k, uint32_t at_once, F f) {
+inline void for_chunks(const matrix& w, const product_part& part, uint32_t at_once, F f) {
   for (uint32_t segment = part.segment_begin; segment < part.segment_end; segment++) {
     unit_range all = units_of<T>(w, segment);
     uint32_t u = all.begin;
     do {
       uint32_t end = least_of(u + at_once, all.end);
-      // Behind K come the next panels.
-      const uint8_t* next = end < k.end ? begin_of_unit<T>(group.first, end)
-                                        : begin_of_unit<T>(group.panel(group.count), k.begin);
-      f(chunk{segment, {u, end}, u == all.begin, end == all.end}, next);
+      f(chunk{segment, {u, end}, u == all.begin, end == all.end});
       u = end;
     } while (u < all.end);
   }
@@ -239,9 +243,8 @@ void multiply_blocks(const matrix& w, const product_part& part, const panel_grou
   for (rows.begin = 0; rows.begin < count; rows.begin = rows.end) {
     rows.end = least_of(rows.begin + tiles * rows.layout.tile, count);
     uint32_t at_once = units_at_once<T, Unit>(rows.size());
-    for_chunks<T>(w, part, group, rows.k, at_once, [&](const chunk& c, const uint8_t* next) {
-      add_chunk<T, P>(part, group, c, rows, next, work);
-    });
+    for_chunks<T>(w, part, at_once,
+                  [&](const chunk& c) { add_chunk<T, P>(part, group, c, rows, work); });
   }
 }
 
