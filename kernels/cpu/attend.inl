@@ -151,8 +151,8 @@ class tile_turns {
   uint32_t turn_ = 0;
 };
 
-/// A few queries take keys and values from where they lie. While a tile's keys are multiplied its
-/// values are asked for, while those are summed the next tile's keys.
+/// A few queries take keys and values from where they lie. The next tile's are asked for meanwhile,
+/// a half while keys are multiplied, the other while values are summed.
 template <class T>
 void attend_in_pages(const attention_work& w) {
   const kv_view& kv = w.part.kv;
@@ -161,11 +161,11 @@ void attend_in_pages(const attention_work& w) {
   while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
     const tile_places<T>&here = turns.here(), &after = turns.after(next);
-    coming<T> values_here(here, &page_share::values, kv.head_dim);
-    score(w, t, page_keys<T, coming<T>>{here, kv, values_here});
+    coming<T> first_half(after, kv, 0);
+    score(w, t, page_keys<T, coming<T>>{here, kv, first_half});
     weigh_all<T>(w, t, [] {});
-    coming<T> keys_after(after, &page_share::keys, kv.head_dim);
-    sum_values(w, t, page_values<T, coming<T>>{here, kv.head_dim, keys_after});
+    coming<T> second_half(after, kv, 1);
+    sum_values(w, t, page_values<T, coming<T>>{here, kv.head_dim, second_half});
     t = next;
     turns.turn();
   }

@@ -82,9 +82,9 @@ struct coming_beside {
   }
 };
 
-/// Keys or values of a tile, shared out among panels. Narrow ones behind wide ones ask again; with
-/// narrow ones alone, and a head dimension that is no multiple of 64, a panel may ask past a
-/// share's end and leave out what the next begins with.
+/// Half of a tile's keys and values, shared out among panels. Narrow ones behind wide ones ask
+/// again; with narrow ones alone, and a head dimension that is no multiple of 64, a panel may ask
+/// past a share's end and leave out what the next begins with.
 template <class T>
 struct coming {
   using panel = coming_beside<T>;
@@ -93,9 +93,15 @@ struct coming {
   const std::byte* at[shares];
   uint32_t lines;  // of a share
 
-  coming(const tile_places<T>& places, const std::byte* page_share::*half, uint32_t head_dim)
-      : lines(head_dim / coming_beside<T>::every) {
-    for (uint32_t v = 0; v < shares; v++) at[v] = places.share[v].*half;
+  /// `turn` 0 and 1 are the whole. The shares of each lie far apart: a processor that goes ahead on
+  /// its own follows one stream of lines in each 4 KiB.
+  coming(const tile_places<T>& places, const kv_view& kv, uint32_t turn)
+      : lines(kv.head_dim / coming_beside<T>::every) {
+    for (uint32_t i = 0; i < shares; i++) {
+      bool apart = kv.page_tokens == 16;
+      const page_share& share = places.share[apart ? i : i % 2 * 2 + turn];
+      at[i] = (apart ? turn : i / 2) == 0 ? share.keys : share.values;
+    }
   }
   panel of_panel(uint32_t column, uint32_t steps) const {
     uint32_t first = column / (16 * block_vectors) * (steps / coming_beside<T>::every);
