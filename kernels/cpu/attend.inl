@@ -151,21 +151,31 @@ class tile_turns {
   uint32_t turn_ = 0;
 };
 
-/// A few queries take keys and values from where they lie. The next tile's are asked for meanwhile,
-/// a half while keys are multiplied, the other while values are summed.
+/// Whether a tile's keys lie in fewer than four pieces of memory, with more keys than the nearer
+/// caches hold. A processor that reads ahead on its own follows one stream of lines in each 4 KiB.
+inline bool in_few_pieces(const attention_part& part) {
+  return part.kv.page_tokens > 16 && part.position >= 32 * attention_tile;
+}
+
+/// A few queries take keys and values from where they lie. While a tile's keys are multiplied its
+/// values are asked for, while those are summed the next tile's keys; or the next tile's keys and
+/// values, a half each time.
 template <class T>
 void attend_in_pages(const attention_work& w) {
   const kv_view& kv = w.part.kv;
+  bool halves = in_few_pieces(w.part);
   tile_span t = first_tile(w.part);
   tile_turns<T> turns(kv, t);
   while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
     const tile_places<T>&here = turns.here(), &after = turns.after(next);
-    coming<T> first_half(after, kv, 0);
-    score(w, t, page_keys<T, coming<T>>{here, kv, first_half});
+    coming<T> first = halves ? coming<T>(after, kv.head_dim, 0)
+                             : coming<T>(here, &page_share::values, kv.head_dim);
+    score(w, t, page_keys<T, coming<T>>{here, kv, first});
     weigh_all<T>(w, t, [] {});
-    coming<T> second_half(after, kv, 1);
-    sum_values(w, t, page_values<T, coming<T>>{here, kv.head_dim, second_half});
+    coming<T> second = halves ? coming<T>(after, kv.head_dim, 1)
+                              : coming<T>(after, &page_share::keys, kv.head_dim);
+    sum_values(w, t, page_values<T, coming<T>>{here, kv.head_dim, second});
     t = next;
     turns.turn();
   }

@@ -82,7 +82,7 @@ struct coming_beside {
   }
 };
 
-/// Half of a tile's keys and values, shared out among panels. Narrow ones behind wide ones ask
+/// Half of what a tile is read for, shared out among panels. Narrow ones behind wide ones ask
 /// again; with narrow ones alone, and a head dimension that is no multiple of 64, a panel may ask
 /// past a share's end and leave out what the next begins with.
 template <class T>
@@ -93,14 +93,17 @@ struct coming {
   const std::byte* at[shares];
   uint32_t lines;  // of a share
 
-  /// `turn` 0 and 1 are the whole. The shares of each lie far apart: a processor that goes ahead on
-  /// its own follows one stream of lines in each 4 KiB.
-  coming(const tile_places<T>& places, const kv_view& kv, uint32_t turn)
-      : lines(kv.head_dim / coming_beside<T>::every) {
-    for (uint32_t i = 0; i < shares; i++) {
-      bool apart = kv.page_tokens == 16;
-      const page_share& share = places.share[apart ? i : i % 2 * 2 + turn];
-      at[i] = (apart ? turn : i / 2) == 0 ? share.keys : share.values;
+  /// Keys or values.
+  coming(const tile_places<T>& places, const std::byte* page_share::*half, uint32_t head_dim)
+      : lines(head_dim / coming_beside<T>::every) {
+    for (uint32_t v = 0; v < shares; v++) at[v] = places.share[v].*half;
+  }
+  /// Every other share of both, from `first` (0 or 1) on.
+  coming(const tile_places<T>& places, uint32_t head_dim, uint32_t first)
+      : lines(head_dim / coming_beside<T>::every) {
+    for (uint32_t v = first, i = 0; v < shares; v += 2, i++) {
+      at[i] = places.share[v].keys;
+      at[i + shares / 2] = places.share[v].values;
     }
   }
   panel of_panel(uint32_t column, uint32_t steps) const {
