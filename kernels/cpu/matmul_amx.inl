@@ -25,8 +25,8 @@ static_assert(amx_rows - 1 <= x_units_beyond);
 using tile_products = int32_t[amx_rows][panel_rows];
 using amx_sums = segment_tree<amx_block_rows * amx_panels>;  // tile after tile, [panel][row]
 
-/// A panel's weights that come next, asked for into the second cache evenly: many at once would
-/// keep whatever else is read meanwhile waiting.
+/// A panel's weights that come next, asked for into the second cache evenly: many at once cost
+/// nearly as much time as if nobody asked.
 class lines_evenly {
  public:
   lines_evenly() = default;
