@@ -151,10 +151,13 @@ class tile_turns {
   uint32_t turn_ = 0;
 };
 
-/// Whether a tile's keys lie in fewer than four pieces of memory, with more keys than the nearer
-/// caches hold. A processor that reads ahead on its own follows one stream of lines in each 4 KiB.
-inline bool in_few_pieces(const attention_part& part) {
-  return part.kv.page_tokens > 16 && part.position >= 32 * attention_tile;
+/// Whether the next tile's keys and values are asked for by halves: where its keys lie in fewer
+/// than four pieces of memory, as a processor that reads ahead follows one stream of lines in each
+/// 4 KiB, and where there are so many that the first tile, of which nothing is asked for then,
+/// hardly counts.
+inline bool by_halves(const attention_part& part) {
+  uint32_t keys_before = part.position - first_seen(part, part.position);
+  return whole_registers && part.kv.page_tokens > 16 && keys_before >= 32 * attention_tile;
 }
 
 /// A few queries take keys and values from where they lie. While a tile's keys are multiplied its
@@ -163,7 +166,7 @@ inline bool in_few_pieces(const attention_part& part) {
 template <class T>
 void attend_in_pages(const attention_work& w) {
   const kv_view& kv = w.part.kv;
-  bool halves = in_few_pieces(w.part);
+  bool halves = by_halves(w.part);
   tile_span t = first_tile(w.part);
   tile_turns<T> turns(kv, t);
   while (t.first < t.last) {

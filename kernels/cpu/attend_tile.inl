@@ -82,7 +82,7 @@ struct coming_beside {
   }
 };
 
-/// Half of what a tile is read for, shared out among panels. Narrow ones behind wide ones ask
+/// Half of a tile's keys and values, shared out among panels. Narrow ones behind wide ones ask
 /// again; with narrow ones alone, and a head dimension that is no multiple of 64, a panel may ask
 /// past a share's end and leave out what the next begins with.
 template <class T>

@@ -191,6 +191,22 @@ TEST(Attend, DoesNotDependOnHowManyQueriesComeTogether) {
   }
 }
 
+/// Beyond 2,048 keys in long pages the next tile is asked for otherwise.
+TEST(Attend, DoesNotDependOnPagesFarFromTheBeginning) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16}) {
+    for (uint32_t window : {0u, 2100u}) {
+      attention_case c{.tokens = 2240, .heads = 4, .head_dim = 64, .window = window, .type = type};
+      attention_input in = input_of(c);
+      std::vector<float> whole = run_case(best_cpu_row(), c, in);
+      for (uint32_t page_tokens : {16u, 32u, 48u}) {
+        c.page_tokens = page_tokens, c.chunk = 1;
+        EXPECT_TRUE(same_bits(run_case(best_cpu_row(), c, in), whole))
+            << "window " << window << ", pages of " << page_tokens << ", type " << int(type);
+      }
+    }
+  }
+}
+
 TEST(Attend, KeepsALaterTokensInfinityFromEarlierOnes) {
   for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
     attention_case c{.tokens = 40, .heads = 1, .head_dim = 16, .type = type};
