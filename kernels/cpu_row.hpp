@@ -20,12 +20,14 @@ struct quantized_rows {
 };
 
 /// The input of a product: m rows; `f` for float weights; for the others `units`, as their layout
-/// says, on a CPU, with x_units_beyond behind the last that may be read; `q` on a device.
+/// says, on a CPU, with x_units_beyond behind the last that may be read; `q` on a device. For
+/// weights that take them (takes_rounded) `rounded`, which lie as units, in the place of f.
 struct activations {
   uint32_t rows = 0;
   const float* f = nullptr;
   size_t stride = 0;  // floats between rows of f
   const x_unit* units = nullptr;
+  const x_rounded* rounded = nullptr;
   quantized_rows q{};
 };
 
@@ -110,8 +112,8 @@ struct attention_part {
 inline constexpr uint32_t attention_tile = 64;
 size_t attention_scratch_floats(uint32_t tokens, uint32_t heads, uint32_t head_dim);
 
-/// One instruction set's kernels. All rows give the same bits: every sum has one order, every
-/// multiply-add is fused, exp is ours. No kernel allocates, none spawns threads.
+/// One instruction set's kernels. All rows of cpu_rows give the same bits: every sum has one order,
+/// every multiply-add is fused, exp is ours. No kernel allocates, none spawns threads.
 struct cpu_row {
   const char* name;
   /// Rows of x that lie together as x_units, where there are many (layout_of_x).
@@ -124,6 +126,9 @@ struct cpu_row {
   /// but `rows` are multiples of 32), each unit to its place.
   void (*quantize)(const float* x, uint32_t rows, uint32_t cols, size_t begin, size_t end,
                    x_unit* to);
+  /// The same, rounded to bfloat16; null: no weight takes it so.
+  void (*round)(const float* x, uint32_t rows, uint32_t cols, size_t begin, size_t end,
+                x_rounded* to);
   /// Row r of w as floats (token embedding).
   void (*row_to_float)(const matrix& w, uint32_t r, float* y);
   /// y = x / sqrt(mean(x^2) + eps) * gain, per row of `cols`; x and y may be the same.
@@ -146,6 +151,15 @@ struct cpu_row {
   draw_row draw;
 };
 
+/// Whether the row's products with w round x.
+[[gnu::always_inline]] inline bool takes_rounded(const cpu_row& row, const matrix& w) {
+  return row.round != nullptr && w.type == dtype::bf16 && w.cols % (segments * 32) == 0;
+}
+
+/// The kernels of the declared arithmetic "tensor" on cores: amx, but that products with bf16
+/// weights and attention over bf16 keys and values round what they multiply to bfloat16, in tiles.
+/// A sum has one order here, too (docs/decisions/0059-tensor-arithmetic-on-cores.md).
+extern const cpu_row amx_tensor;
 /// "reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4", "amx": those this build has, best
 /// last.
 std::span<const cpu_row* const> cpu_rows();
@@ -154,7 +168,7 @@ std::span<const cpu_row* const> cpu_rows();
 bool runs_here(const cpu_row& row);
 /// The best row that runs here.
 const cpu_row& best_cpu_row();
-/// The row of that name, or null.
+/// The row of that name, amx_tensor's too, or null.
 const cpu_row* find_cpu_row(const char* name);
 
 }  // namespace lethe

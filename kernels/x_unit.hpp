@@ -24,6 +24,11 @@ template <int32_t offset>
     return x.correction >> __builtin_ctz(128 / offset);
 }
 
+/// 32 columns of one row of activations, rounded to bfloat16. They lie as x_units do.
+struct x_rounded {
+  uint16_t n[32];
+};
+
 /// How the units of some rows lie: in tiles of neighbouring rows, as equal as can be, and in a tile
 /// unit after unit, of each the tile's rows. So products find what they need together.
 struct x_layout {

@@ -9,7 +9,7 @@ namespace lethe {
 
 /// Floats of each buffer, per token unless the name says otherwise.
 struct scratch::sizes {
-  size_t hidden, q, kv, ffn, gathered, widest, pairs, logits_per_row, attention_per_step;
+  size_t hidden, q, kv, ffn, gathered, widest, rounded, pairs, logits_per_row, attention_per_step;
 };
 
 namespace {
@@ -40,6 +40,7 @@ result<scratch> scratch::make(const model_weights& weights, const shard_config& 
   if (gathers(weights, part))
     s.gathered = std::max(size_t{shape.heads} * shape.head_dim, size_t{shape.ffn});
   s.widest = std::max({s.hidden, s.q, s.ffn, s.gathered});
+  s.rounded = config.row->round ? s.widest : 0;
   s.pairs = shape.rope.rotary / 2;
   s.logits_per_row = logits_on_the_way(shape, part);
   uint32_t group = std::min(shape.heads / shape.kv_heads, part.heads.size());
@@ -54,7 +55,7 @@ result<scratch> scratch::make(const model_weights& weights, const shard_config& 
     e.offset = bytes;
     bytes += (units[size_t(e.per)] * e.unit_bytes + 63) / 64 * 64;
   }
-  bytes += x_units_beyond * sizeof(x_unit);  // wherever units end, so much can be read
+  bytes += x_units_beyond * sizeof(x_rounded);  // wherever units end, so much can be read
   auto memory = region::map(bytes, "activations");
   if (!memory) return memory.why();
   made.memory_ = *std::move(memory);
@@ -88,6 +89,7 @@ void scratch::lay_out(const sizes& s) {
   place(b.cosines, unit::token, s.pairs);
   place(b.sines, unit::token, s.pairs);
   place(b.units, unit::token, (s.widest + 31) / 32);
+  place(b.rounded, unit::token, (s.rounded + 31) / 32);
   place(b.logits, unit::logit_row, s.logits_per_row);
   place(b.attention, unit::step, s.attention_per_step);
 }

@@ -30,8 +30,9 @@ struct buffers {
   float* wide;      // the same as rows
   float *cosines, *sines;
   x_unit* units;
-  float* logits;     // columns on their way to tensor rank 0
-  float* attention;  // per thread
+  x_rounded* rounded;  // only where a row rounds x
+  float* logits;       // columns on their way to tensor rank 0
+  float* attention;    // per thread
   size_t attention_floats;
 };
 

@@ -96,9 +96,9 @@ void stage::turn_tables(const walk& w) {
   }
 }
 
-/// x += what the last operation left; y = norm(x); and quantized, where a weight wants it so.
+/// x += what the last operation left; y = norm(x); and in the forms that weights want.
 /// Row by row, which stays in the first cache; so a thread needs nobody in between.
-void stage::norm(walk& w, const float* gain, bool quantized) {
+void stage::norm(walk& w, const float* gain, x_forms forms) {
   range mine = share(w, w.rows);
   size_t cols = shape_.hidden;
   for (uint32_t r = mine.begin; r < mine.end; ++r) {
@@ -106,17 +106,17 @@ void stage::norm(walk& w, const float* gain, bool quantized) {
     add_pending(w, r);
     row_.rms_norm(w.x + begin, cols, gain, b_.normed + begin, cols, 1, shape_.hidden,
                   shape_.norm_eps);
-    if (quantized) quantize_elements(w, b_.normed, shape_.hidden, begin, begin + cols);
+    make_forms(w, forms, b_.normed, shape_.hidden, begin, begin + cols);
   }
   meet(w, times_.norm);
   w.pending = nullptr;
 }
 
-/// Elements that stay in the first cache until they are quantized.
+/// Elements that stay in the first cache until other forms of them are made.
 constexpr size_t activation_slice = 2048;
 
 bool stage::feed_forward(walk& w, const mlp_weights& l) {
-  norm(w, l.norm, !is_float(l.gate.type) || !is_float(l.up.type));
+  norm(w, l.norm, forms_for({&l.gate, &l.up}));
   uint32_t cols = part_.ffn.size();
   range all{0, segments};
   float* gate = room_for(w, l.down, b_.gate);
@@ -128,11 +128,11 @@ bool stage::feed_forward(walk& w, const mlp_weights& l) {
   size_t elements = size_t{w.rows} * cols;
   range blocks = share(w, uint32_t((elements + 31) / 32));
   size_t begin = size_t{blocks.begin} * 32, end = std::min(elements, size_t{blocks.end} * 32);
-  bool quantized = along_k(l.down) && !is_float(l.down.type);
+  x_forms forms = along_k(l.down) ? forms_for({&l.down}) : x_forms{};
   for (size_t next; begin < end; begin = next) {
     next = std::min(end, begin + activation_slice);
     row_.silu_multiply(gate + begin, b_.up + begin, gate + begin, next - begin);
-    if (quantized) quantize_elements(w, gate, cols, begin, next);
+    make_forms(w, forms, gate, cols, begin, next);
   }
   meet(w, times_.gate_up);
   return join(w, l.down, l.down_bias, gate, times_.down);
@@ -144,12 +144,22 @@ void stage::multiply(walk& w, std::span<const product> products, const activatio
 }
 
 activations stage::input(uint32_t rows, const float* x, size_t stride) const {
-  return {.rows = rows, .f = x, .stride = stride, .units = b_.units};
+  return {.rows = rows, .f = x, .stride = stride, .units = b_.units, .rounded = b_.rounded};
 }
 
-void stage::quantize_elements(const walk& w, const float* x, uint32_t cols, size_t begin,
-                              size_t end) {
-  row_.quantize(x, w.rows, cols, begin, end, b_.units);
+stage::x_forms stage::forms_for(std::initializer_list<const matrix*> weights) const {
+  x_forms forms;
+  for (const matrix* m : weights) {
+    if (!is_float(m->type)) forms.units = true;
+    if (takes_rounded(row_, *m)) forms.rounded = true;
+  }
+  return forms;
+}
+
+void stage::make_forms(const walk& w, x_forms forms, const float* x, uint32_t cols, size_t begin,
+                       size_t end) {
+  if (forms.units) row_.quantize(x, w.rows, cols, begin, end, b_.units);
+  if (forms.rounded) row_.round(x, w.rows, cols, begin, end, b_.rounded);
 }
 
 }  // namespace lethe

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <initializer_list>
 #include <vector>
 
 #include "parallel/kv_pool.hpp"
@@ -46,6 +47,11 @@ class stage {
     const plan_entry* entry;
     uint32_t position, tokens, query_row, output_row, first_item;
   };
+  /// What products want of their input besides floats.
+  struct x_forms {
+    bool units = false, rounded = false;
+    bool any() const { return units || rounded; }
+  };
   struct query_runs {
     std::vector<query_run> all;
     uint32_t items = 0;
@@ -56,7 +62,7 @@ class stage {
   bool enter(walk& w);
   bool feed_forward(walk& w, const mlp_weights& l);
   bool leave(walk& w);
-  void norm(walk& w, const float* gain, bool quantized);
+  void norm(walk& w, const float* gain, x_forms forms);
 
   void turn_tables(const walk& w);
   template <class Call>
@@ -91,8 +97,10 @@ class stage {
   range share(const walk& w, uint32_t n) const { return part_of(n, w.thread, team_.size()); }
   void multiply(walk& w, std::span<const product> products, const activations& x);
   activations input(uint32_t rows, const float* x, size_t stride) const;
-  /// Elements [begin, end) of the walk's rows, `cols` wide.
-  void quantize_elements(const walk& w, const float* x, uint32_t cols, size_t begin, size_t end);
+  x_forms forms_for(std::initializer_list<const matrix*> weights) const;
+  /// Of elements [begin, end) of the walk's rows, `cols` wide.
+  void make_forms(const walk& w, x_forms forms, const float* x, uint32_t cols, size_t begin,
+                  size_t end);
   /// Ends an operation: all meet, and its time is taken.
   void meet(const walk& w, uint64_t& time) {
     team_.meet();

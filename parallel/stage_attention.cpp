@@ -8,7 +8,7 @@ namespace lethe {
 
 bool stage::attention(walk& w, uint32_t layer) {
   const attention_weights& l = weights_.layers[layer].attention;
-  norm(w, l.norm, !is_float(l.q.type) || !is_float(l.k.type) || !is_float(l.v.type));
+  norm(w, l.norm, forms_for({&l.q, &l.k, &l.v}));
   project(w, l);
   place(w, layer);
   bool final = part_.last() && layer + 1 == part_.layers.end;
@@ -18,9 +18,9 @@ bool stage::attention(walk& w, uint32_t layer) {
 
   float* out = room_for(w, l.o, b_.attended);
   attend(w, layer, final ? last_queries_ : queries_, out);
-  if (along_k(l.o) && !is_float(l.o.type)) {
+  if (x_forms forms = forms_for({&l.o}); along_k(l.o) && forms.any()) {
     range blocks = share(w, w.rows * (q_cols_ / 32));
-    quantize_elements(w, out, q_cols_, size_t{blocks.begin} * 32, size_t{blocks.end} * 32);
+    make_forms(w, forms, out, q_cols_, size_t{blocks.begin} * 32, size_t{blocks.end} * 32);
     meet(w, times_.o);
   }
   return join(w, l.o, l.o_bias, out, times_.o);

@@ -7,7 +7,7 @@ namespace lethe {
 /// Logits of the rows that are left. Each rank multiplies its part of the vocabulary; rank 0 puts
 /// its own straight where the step wants them and collects the others'.
 bool stage::head(walk& w) {
-  norm(w, weights_.norm, !is_float(weights_.head.type));
+  norm(w, weights_.norm, forms_for({&weights_.head}));
   uint32_t vocab = shape_.vocab;
   bool collects = part_.tensor_rank == 0;
   product p[] = {{&weights_.head,

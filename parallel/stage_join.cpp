@@ -69,8 +69,8 @@ void stage::unpack(const walk& w, const matrix& m) {
       std::memcpy(b_.wide + r * m.cols + cols.begin, from + r * cols.size(),
                   cols.size() * sizeof(float));
   }
-  if (!is_float(m.type))
-    quantize_elements(w, b_.wide, m.cols, size_t{mine.begin} * m.cols, size_t{mine.end} * m.cols);
+  make_forms(w, forms_for({&m}), b_.wide, m.cols, size_t{mine.begin} * m.cols,
+             size_t{mine.end} * m.cols);
 }
 
 void stage::add_pending(const walk& w, uint32_t row) {

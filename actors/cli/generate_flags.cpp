@@ -70,7 +70,7 @@ std::string row_names() {
 void declare_compute(CLI::App& command, generate_flags& f) {
   auto* group = command.add_option_group("Compute",
                                          "none of these changes the answer's bits, "
-                                         "except --quant and --kv");
+                                         "except --arithmetic, --quant and --kv");
   group->add_option("--tensor", f.engine.ranks.tensor, "ranks that share each layer")
       ->capture_default_str();
   group->add_option("--pipeline", f.engine.ranks.pipeline, "stages that share the layers")
@@ -78,6 +78,10 @@ void declare_compute(CLI::App& command, generate_flags& f) {
   group->add_option("--threads", f.engine.threads, "per rank; 0: the cores, shared by the ranks")
       ->capture_default_str();
   group->add_option("--isa", f.isa, row_names() + "; default: the best here");
+  group
+      ->add_option("--arithmetic", f.arithmetic,
+                   "exact, or tensor: weights, keys and values of bf16 by tiles (AMX)")
+      ->capture_default_str();
   group->add_option("--quant", f.quant, "convert a float model while loading: q8_0, q4_0, ...");
   group->add_option("--kv", f.kv, "keys and values as f32, bf16 or int8")->capture_default_str();
   group->add_option("--page-size", f.engine.page_tokens,
@@ -137,10 +141,17 @@ void declare(CLI::App& command, generate_flags& f) {
 result<void> understand(generate_flags& f) {
   if (!f.isa.empty()) {
     f.engine.row = find_cpu_row(f.isa.c_str());
-    if (!f.engine.row) return fail("--isa {}: there is none; there are: {}", f.isa, row_names());
+    if (!f.engine.row || f.engine.row == &amx_tensor)
+      return fail("--isa {}: there is none; there are: {}", f.isa, row_names());
     if (!runs_here(*f.engine.row))
       return fail("--isa {}: this processor lacks it; the best here is {}", f.isa,
                   best_cpu_row().name);
+  }
+  if (f.arithmetic == "tensor") {
+    if (!f.isa.empty()) return fail("--arithmetic tensor has its own kernels: leave out --isa");
+    f.engine.row = &amx_tensor;
+  } else if (f.arithmetic != "exact") {
+    return fail("--arithmetic {}: there is none; there are: exact, tensor", f.arithmetic);
   }
   if (f.kv == "f32")
     f.engine.kv = kv_type::f32;

@@ -31,7 +31,7 @@ struct generate_flags {
   bool prompt_logprobs = false, ignore_eos = false, include_stop = false;
   // How it is computed.
   engine_config engine;
-  std::string isa, quant, kv = "f32", template_text;
+  std::string isa, arithmetic = "exact", quant, kv = "f32", template_text;
   uint64_t kv_megabytes = 0;
   bool json = false, quiet = false;
 

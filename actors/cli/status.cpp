@@ -67,10 +67,12 @@ const char* name_of(schema::Arithmetic how) {
 
 /// "1x2, ranks on south, too", "2x1 on cuda:0, cuda:1", "1x1 on cuda:0 (tensor arithmetic)"
 std::string where_text(schema::EngineStatus::Reader e) {
+  std::string text;
   if (e.getDevices().size() > 0)
-    return " on " + joined(e.getDevices()) +
-           (e.getArithmetic() == schema::Arithmetic::TENSOR ? " (tensor arithmetic)" : "");
-  return e.getOthers().size() == 0 ? "" : fmt::format(", ranks on {}, too", joined(e.getOthers()));
+    text = " on " + joined(e.getDevices());
+  else if (e.getOthers().size() > 0)
+    text = fmt::format(", ranks on {}, too", joined(e.getOthers()));
+  return e.getArithmetic() == schema::Arithmetic::TENSOR ? text + " (tensor arithmetic)" : text;
 }
 
 void write_names(json_text& out, const char* key, capnp::List<capnp::Text>::Reader names) {

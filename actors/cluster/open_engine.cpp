@@ -38,6 +38,9 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
   };
   made.keeps_prefixes = wanted("prefix-cache");
   made.looks_ahead = wanted("request-lookahead");
+  if (spec.getEngines().getArithmetic() == schema::Arithmetic::TENSOR &&
+      kind_of(spec) == rank_kind::cores)
+    made.row = &amx_tensor;
   return made;
 }
 

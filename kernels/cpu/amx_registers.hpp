@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu/lanes_avx512.hpp"
+
 // Tiles of bytes and their products, as AMX has them. As instructions by name: the intrinsics don't
 // say that they read memory.
 
@@ -51,11 +53,24 @@ class tile_registers {
   [[gnu::always_inline]] void multiply_unsigned() {
     asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(x), "i"(weights));
   }
+  /// Adds products of bfloat16, 32 of each: those of even columns as a chain of fused multiply-adds
+  /// from zero, those of odd ones as another, then both together. Denormal numbers are zeros.
+  template <uint32_t sums, uint32_t x, uint32_t weights>
+  [[gnu::always_inline]] void multiply_bf16() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sums), "i"(x), "i"(weights));
+  }
   template <uint32_t from>
   [[gnu::always_inline]] void store(void* to, size_t step) {
     asm volatile("tilestored %%tmm%c0, (%1,%2,1)" ::"i"(from), "r"(to), "r"(step) : "memory");
   }
 };
+
+/// To the nearest, a half to even; denormal numbers to zeros.
+[[gnu::always_inline]] inline void round_to_bf16(lanes first, lanes second, uint16_t* to) {
+  __m512i both;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(both) : "v"(first.v), "v"(second.v));
+  _mm512_storeu_si512(to, both);
+}
 
 }  // namespace
 }  // namespace lethe

@@ -160,11 +160,11 @@ inline bool by_halves(const attention_part& part) {
   return whole_registers && part.kv.page_tokens > 16 && keys_before >= 32 * attention_tile;
 }
 
-/// A few queries take keys and values from where they lie. While a tile's keys are multiplied its
-/// values are asked for, while those are summed the next tile's keys; or the next tile's keys and
-/// values, a half each time.
-template <class T>
-void attend_in_pages(const attention_work& w) {
+/// The tiles of a few queries, whose keys and values are taken from where they lie. While a tile's
+/// keys are multiplied its values are asked for, while those are summed the next tile's keys; or
+/// the next tile's keys and values, a half each time.
+template <class T, class Score, class Weigh, class Sum>
+inline void walk_pages(const attention_work& w, Score score, Weigh weigh, Sum sum) {
   const kv_view& kv = w.part.kv;
   bool halves = by_halves(w.part);
   tile_span t = first_tile(w.part);
@@ -174,14 +174,22 @@ void attend_in_pages(const attention_work& w) {
     const tile_places<T>&here = turns.here(), &after = turns.after(next);
     coming<T> first = halves ? coming<T>(after, kv.head_dim, 0)
                              : coming<T>(here, &page_share::values, kv.head_dim);
-    score(w, t, page_keys<T, coming<T>>{here, kv, first});
-    weigh_all<T>(w, t, [] {});
+    score(t, page_keys<T, coming<T>>{here, kv, first});
+    weigh(t);
     coming<T> second = halves ? coming<T>(after, kv.head_dim, 1)
                               : coming<T>(after, &page_share::keys, kv.head_dim);
-    sum_values(w, t, page_values<T, coming<T>>{here, kv.head_dim, second});
+    sum(t, page_values<T, coming<T>>{here, kv.head_dim, second});
     t = next;
     turns.turn();
   }
+}
+
+template <class T>
+void attend_in_pages(const attention_work& w) {
+  walk_pages<T>(
+      w, [&](const tile_span& t, const auto& keys) { score(w, t, keys); },
+      [&](const tile_span& t) { weigh_all<T>(w, t, [] {}); },
+      [&](const tile_span& t, const auto& values) { sum_values(w, t, values); });
 }
 
 /// Many queries share keys and values: floats where they lie, others as a copy that is made once a
@@ -244,7 +252,7 @@ void attend_floats(const attention_work& w) {
 
 /// Softmax over tiles of keys in order, each query keeping its greatest score, the total of its
 /// weights and its weighted sum of values. A query's arithmetic depends on its position alone.
-template <auto int8_way = attend_int8>
+template <auto int8_way = attend_int8, auto bf16_way = attend_floats<bf16_numbers>>
 void attend(const attention_part& part) {
   attention_work w{part, layout_of(part.tokens, part.heads, part.kv.head_dim),
                    part.tokens * part.heads};
@@ -254,7 +262,7 @@ void attend(const attention_part& part) {
       attend_floats<f32_numbers>(w);
       break;
     case kv_type::bf16:
-      attend_floats<bf16_numbers>(w);
+      bf16_way(w);
       break;
     case kv_type::int8:
       int8_way(w);

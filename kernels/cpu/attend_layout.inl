@@ -4,7 +4,8 @@ namespace lethe {
 namespace {
 
 /// Where attention's intermediate floats lie in its scratch. A query is one head of one token,
-/// tokens outermost; rows along the head dimension are padded to whole vectors.
+/// tokens outermost, and there is room for whole tiles of 16; rows along the head dimension are
+/// padded to whole vectors.
 struct attention_layout {
   size_t padded_dim;  // floats in a row of values, of a query, of a sum
   size_t keys;        // [head_dim][attention_tile]; int8: bytes, in groups of four
@@ -28,9 +29,9 @@ inline attention_layout layout_of(uint32_t tokens, uint32_t heads, uint32_t head
   l.padded_dim = (size_t{head_dim} + 15) / 16 * 16;
   l.values = l.keys + l.padded_dim * tile;
   l.queries = l.values + l.padded_dim * tile;
-  l.scores = l.queries + l.padded_dim * n;
-  l.sums = l.scores + n * tile;
-  l.maxima = l.sums + l.padded_dim * n;
+  l.scores = l.queries + l.padded_dim * padded_n;
+  l.sums = l.scores + padded_n * tile;
+  l.maxima = l.sums + l.padded_dim * padded_n;
   l.totals = l.maxima + padded_n;
   l.query_scales = l.totals + padded_n;
   l.query_corrections = l.query_scales + padded_n;

@@ -94,11 +94,17 @@ inline void raise_to(const attention_work& w, uint32_t q, const tile_scores& s) 
   before = now;
 }
 
+/// Whether weights are rounded as they are.
+template <class T>
+constexpr bool rounds_weights = requires {
+  &T::put_weights;
+};
+
 /// Queries that are weighed together.
 constexpr uint32_t weighed_together = 4;
 
 /// One query's scores become weights relative to the greatest score so far; those of int8 values
-/// are multiplied with their scales once they are in the total.
+/// are multiplied with their scales, others rounded, once they are in the total.
 template <class T>
 inline void weigh(const attention_work& w, uint32_t q, span_of_k seen, lanes& total, lanes& most) {
   tile_scores s;
@@ -116,7 +122,17 @@ inline void weigh(const attention_work& w, uint32_t q, span_of_k seen, lanes& to
       s[v] = mul(s[v], load(scales + v * 16));
       most = max(s[v], most);  // not a NaN: what is not seen may have a scale that is none
     }
-    store(to + v * 16, s[v]);
+    if constexpr (!rounds_weights<T>) store(to + v * 16, s[v]);
+  }
+  if constexpr (rounds_weights<T>) T::put_weights(s, to);
+}
+
+/// Those of a query that sees none of a tile's keys, where all of a tile's are summed.
+template <class T>
+inline void weigh_nothing(const attention_work& w, uint32_t q) {
+  if constexpr (rounds_weights<T>) {
+    static constexpr tile_scores none = {};
+    T::put_weights(none, w.in(w.at.scores) + size_t{q} * attention_tile);
   }
 }
 
@@ -148,7 +164,10 @@ inline void weigh_all(const attention_work& w, const tile_span& t, F f) {
       total[i] = most[i] = zero();
       if (i >= count) continue;
       f();
-      if (seen.begin < seen.end) weigh<T>(w, q + i, seen, total[i], most[i]);
+      if (seen.begin < seen.end)
+        weigh<T>(w, q + i, seen, total[i], most[i]);
+      else
+        weigh_nothing<T>(w, q + i);
       if (++head < w.part.heads) continue;
       head = 0;
       seen = seen_by(w.part, ++token, t);

@@ -37,6 +37,14 @@ bool has_amx() {
   return granted;
 }
 
+bool has_amx_bf16() {
+  constexpr unsigned bf16_tiles = 1u << 22;   // of leaf 7's edx
+  constexpr unsigned bf16_vectors = 1u << 5;  // of its subleaf 1's eax
+  unsigned a, b, c, d;
+  return has_amx() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & bf16_tiles) != 0 &&
+         __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bf16_vectors) != 0;
+}
+
 /// Zen 3 and Zen 4; what their rows do differently is not measured elsewhere.
 bool is_family_19h() { return __builtin_cpu_is("amdfam19h"); }
 
@@ -53,6 +61,7 @@ bool runs_here(const cpu_row& row) {
   if (&row == &avx512vnni) return has_vnni();
   if (&row == &zen4) return has_vnni() && is_family_19h();
   if (&row == &amx) return has_amx();
+  if (&row == &amx_tensor) return has_amx_bf16();
   return false;
 }
 
@@ -65,6 +74,7 @@ const cpu_row& best_cpu_row() {
 }
 
 const cpu_row* find_cpu_row(const char* name) {
+  if (std::strcmp(amx_tensor.name, name) == 0) return &amx_tensor;
   for (const cpu_row* row : rows) {
     if (std::strcmp(row->name, name) == 0) return row;
   }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/cpu/amx_emulated.hpp"
+#include "kernels/cpu/denormals.hpp"
 #include "kernels/cpu/lanes_avx512.hpp"
 
 namespace lethe {
@@ -70,6 +71,13 @@ class tile_registers {
   void multiply_unsigned() {
     add_products<uint8_t>(all().tile[x], all().tile[weights], all().tile[sums]);
   }
+  template <uint32_t sums, uint32_t x, uint32_t weights>
+  void multiply_bf16() {
+    denormals_are_zeros mode;
+    for (uint32_t r = 0; r < all().rows; r++)
+      add_bf16_products(all().tile[x][r], all().tile[weights], all().tile[sums][r]);
+    products_in_tiles++;
+  }
   template <uint32_t from>
   void store(void* to, size_t step) {
     for (uint32_t r = 0; r < rows_of(from); r++)
@@ -93,18 +101,46 @@ class tile_registers {
     }
     products_in_tiles++;
   }
+  /// Of one row of x.
+  [[gnu::noinline]] static void add_bf16_products(const int8_t (&x)[64], const tile& w,
+                                                  int8_t (&sums)[64]) {
+    const __m512i upper = _mm512_set1_epi32(int32_t(0xffff0000));
+    auto floats = [](__m512i bits) { return lanes{_mm512_castsi512_ps(bits)}; };
+    lanes even = zero(), odd = zero();
+    for (uint32_t pair = 0; pair < 16; pair++) {
+      __m512i both = _mm512_loadu_si512(w[pair]);
+      lanes a, b;
+      both_bf16((const uint16_t*)x + 2 * pair, a, b);
+      even = fma(a, floats(_mm512_slli_epi32(both, 16)), even);
+      odd = fma(b, floats(_mm512_and_si512(both, upper)), odd);
+    }
+    float* to = (float*)sums;
+    lethe::store(to, add(lethe::load(to), add(even, odd)));
+  }
 };
+
+inline void round_to_bf16(lanes first, lanes second, uint16_t* to) {
+  lanes smallest = set1(0x1p-126f);
+  auto no_denormals = [&](lanes a) {
+    return select(less(absolute(a), smallest), mul(a, zero()), a);
+  };
+  store_bf16(to, no_denormals(first));
+  store_bf16(to + 16, no_denormals(second));
+}
 
 }  // namespace
 }  // namespace lethe
 
 #include "kernels/cpu/matmul_amx.inl"
 //
+#include "kernels/cpu/matmul_bf16_tiles.inl"
+//
 #include "kernels/cpu/attend_amx.inl"
+#include "kernels/cpu/attend_bf16_tiles.inl"
 
 namespace lethe {
 
-extern const cpu_row vnni_emulated, amx_emulated;
+extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated;
 const cpu_row vnni_emulated{.name = "vnni_emulated",
                             .x_tile_rows = x_tile_rows,
                             .matmul = matmul<zen4_ways>,
@@ -118,5 +154,12 @@ const cpu_row amx_emulated{.name = "amx_emulated",
                            .quantize = quantize<amx_rows>,
                            .kv_store = kv_store,
                            .attend = attend<attend_int8_amx>};
+const cpu_row amx_tensor_emulated{.name = "amx_tensor_emulated",
+                                  .x_tile_rows = amx_rows,
+                                  .matmul = matmul_tensor<zen4_ways>,
+                                  .quantize = quantize<amx_rows>,
+                                  .round = round_rows,
+                                  .kv_store = kv_store,
+                                  .attend = attend<attend_int8_amx, attend_rounded>};
 
 }  // namespace lethe

@@ -69,6 +69,8 @@ result<void> check_config(const engine_config& c, const model_shape& shape) {
     return fail("running sequences {}: supported: 1 to {}", c.running, limits::running_max);
   if (c.context > shape.context_max)
     return fail("--context {}: the model's is {}", c.context, shape.context_max);
+  if (c.row == &amx_tensor && !runs_here(amx_tensor))
+    return fail("tensor arithmetic on cores: this processor has no tiles of bfloat16 (AMX)");
   if (c.threads > 1024) return fail("--threads {}: at most 1024", c.threads);
   return check_cut(shape, c.ranks);
 }

@@ -176,16 +176,16 @@ result<cluster_plan> cluster_plan::make(schema::Config::Reader config, const mac
 
 std::vector<engine_place> cluster_plan::places() const {
   if (kept_) return *kept_;
-  const auto on_devices = config().getEngines().getArithmetic();
+  const auto arithmetic = config().getEngines().getArithmetic();
   std::vector<engine_place> all;
   for (const auto& rank : layout_.ranks) {
     if (rank.engine >= engines_) break;
     const auto& host = layout_.hosts[rank.host].name;
-    if (rank.engine == all.size()) all.push_back({.host = host, .version = version_});
+    if (rank.engine == all.size())
+      all.push_back({.host = host, .version = version_, .arithmetic = arithmetic});
     all.back().ranks.push_back(host);
     if (!rank.on_device()) continue;
     all.back().devices.push_back(rank.device);
-    all.back().arithmetic = on_devices;
   }
   for (auto& place : all)
     if (place.hosts().size() == 1) place.ranks.clear();

@@ -7,6 +7,8 @@
 #include <set>
 #include <thread>
 
+#include "kernels/cpu_row.hpp"
+
 namespace lethe {
 
 namespace {
@@ -207,18 +209,29 @@ void check_kinds(cluster_config& config, const cluster_layout& layout) {
   }
 }
 
-/// Tensor cores are a device's.
-void check_arithmetic(cluster_config& config, cluster_layout& layout) {
+/// What a file says of another machine's cores is believed.
+bool may_be_here(const placed_host& host) {
+  return !host.cores_given || host.address.starts_with("127.") || host.address == "localhost" ||
+         host.address == "::1";
+}
+
+/// Of cores that are elsewhere their host knows, when an engine starts there.
+void check_arithmetic(cluster_config& config, cluster_layout& layout, const machine& here) {
   if (config.get().getEngines().getArithmetic() == schema::Arithmetic::EXACT) return;
-  auto on_cores = std::ranges::find_if(layout.ranks, [](const auto& r) { return !r.on_device(); });
+  auto lacks = [&](const placed_rank& r) {
+    return !r.on_device() && may_be_here(layout.hosts[r.host]) && !here.tensor_arithmetic;
+  };
+  auto on_cores = std::ranges::find_if(layout.ranks, lacks);
   if (on_cores == layout.ranks.end())
     return layout.notes.push_back(
-        "tensor arithmetic: answers may differ from those of cores, by the rounding of bfloat16; "
-        "they are the same whatever the company, chunks, pages or cut");
-  config.refuse("engines.arithmetic",
-                "\"tensor\" is how devices compute, and engine {} is on the cores of {}: give its "
-                "host devices, or say \"exact\"",
-                on_cores->engine, layout.hosts[on_cores->host].name);
+        "tensor arithmetic: answers may differ from exact ones, by the rounding of bfloat16; they "
+        "are the same whatever the company, chunks, pages or cut");
+  config.refuse(
+      "engines.arithmetic",
+      "\"tensor\" takes devices, or cores with tiles of bfloat16 (AMX), which this "
+      "machine's lack, and engine {} is on the cores of {}: give its host devices, or say "
+      "\"exact\"",
+      on_cores->engine, layout.hosts[on_cores->host].name);
 }
 
 void give_cores(cluster_config& config, cluster_layout& layout) {
@@ -238,12 +251,6 @@ void give_cores(cluster_config& config, cluster_layout& layout) {
                     "too few devices: {} ranks of {} threads need {} cores, host {} has {}",
                     count[i], std::max(1u, asked), need, host.name, host.cores);
   }
-}
-
-/// What a file says of another machine's cores is believed.
-bool may_be_here(const placed_host& host) {
-  return !host.cores_given || host.address.starts_with("127.") || host.address == "localhost" ||
-         host.address == "::1";
 }
 
 void note_shared_cores(cluster_layout& layout, const machine& here) {
@@ -266,7 +273,8 @@ std::optional<uint32_t> device_number(std::string_view name) {
 
 machine machine::here() {
   return {.cores = std::max(1u, std::thread::hardware_concurrency()),
-          .memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE))};
+          .memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE)),
+          .tensor_arithmetic = runs_here(amx_tensor)};
 }
 
 std::optional<std::string> shared_cores(const cluster_layout& layout, std::string_view host,
@@ -294,7 +302,7 @@ cluster_layout lay_out(cluster_config& config, const machine& here) {
     config.refuse("engines.ranks", "is read only with placement = \"exact\"");
   give_devices(config, layout);
   check_kinds(config, layout);
-  check_arithmetic(config, layout);
+  check_arithmetic(config, layout, here);
   give_cores(config, layout);
   note_shared_cores(layout, here);
   return layout;

@@ -12,6 +12,7 @@ namespace lethe {
 struct machine {
   uint32_t cores = 1;
   uint64_t memory = 0;
+  bool tensor_arithmetic = false;  // its cores have tiles for it
 
   static machine here();
 };

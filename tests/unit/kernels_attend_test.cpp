@@ -263,7 +263,9 @@ void expect_no_write_beside_scratch(const cpu_row& row, const attention_case& c)
 }
 
 TEST(Attend, StaysWithinItsScratch) {
-  for (const cpu_row* row : rows_here({&vnni_emulated, &amx_emulated})) {
+  auto rows = rows_here({&vnni_emulated, &amx_emulated});
+  for (const cpu_row* row : tensor_rows_here()) rows.push_back(row);
+  for (const cpu_row* row : rows) {
     for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
       expect_no_write_beside_scratch(*row,
                                      {.tokens = 65, .heads = 3, .head_dim = 37, .type = type});

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,14 @@ inline std::vector<x_unit> quantized_by(const cpu_row& row, const std::vector<fl
   return units;
 }
 
+/// To the nearest, a half to even; denormal numbers are zeros.
+inline uint16_t rounded_to_bf16(float x) {
+  if (std::isnan(x)) return uint16_t(std::bit_cast<uint32_t>(x) >> 16 | 0x40);
+  if (std::abs(x) < 0x1p-126f) return uint16_t(std::signbit(x) << 15);
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 /// Rows of x as floats, `stride` apart, and, where its columns are whole units, quantized by the
 /// reference.
 struct input {
@@ -60,6 +70,7 @@ struct input {
   std::vector<float> f;
   static constexpr uint32_t tall_rows = 16;
   std::vector<x_unit> units, tall;  // as the reference and as amx want them
+  std::vector<x_rounded> rounded;   // as amx_tensor does
   plain_rows plain;
 
   input(uint32_t m, uint32_t k, size_t apart, std::vector<float> values)
@@ -69,10 +80,20 @@ struct input {
     tall = laid_in_tiles(units, m, k, tall_rows);
     tall.resize(tall.size() + x_units_beyond);
     plain = {reference, units, m, k};
+    x_layout layout = layout_of_x(m, k / 32, tall_rows);
+    rounded.resize(size_t{m} * layout.units + x_units_beyond);
+    for (uint32_t r = 0; r < m; r++) {
+      for (uint32_t i = 0; i < k; i++)
+        rounded[place_of_unit(layout, r, i / 32)].n[i % 32] = rounded_to_bf16(f[r * stride + i]);
+    }
   }
   activations view(const cpu_row& row = reference) const {
     const std::vector<x_unit>& own = row.x_tile_rows == tall_rows ? tall : units;
-    return {.rows = rows, .f = f.data(), .stride = stride, .units = own.data()};
+    return {.rows = rows,
+            .f = f.data(),
+            .stride = stride,
+            .units = own.data(),
+            .rounded = rounded.data()};
   }
 };
 

@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/amx_emulated.hpp"
+#include "tests/unit/kernels_attend_paged.hpp"
+#include "tests/unit/kernels_rows_here.hpp"
+
+// Attention of tensor arithmetic on cores.
+
+namespace lethe {
+namespace {
+
+/// One row's answer for a case, which all others have to give.
+std::vector<float> answer_of(const attention_case& c, const attention_input& in) {
+  std::vector<const cpu_row*> rows = tensor_rows_here();
+  std::vector<float> first = rows.empty() ? std::vector<float>() : run_case(*rows[0], c, in);
+  for (size_t i = 1; i < rows.size(); i++)
+    EXPECT_TRUE(same_bits(run_case(*rows[i], c, in), first))
+        << rows[i]->name << " and " << rows[0]->name << ", head size " << c.head_dim;
+  return first;
+}
+
+/// Values have deviation 1. Where a score is 30 its rounded query is off by a sixteenth of it.
+TEST(TensorAttend, IsSoftmaxAttentionForEveryHeadSize) {
+  if (tensor_rows_here().empty()) GTEST_SKIP() << "no AVX-512";
+  for (uint32_t head_dim : {1u, 7u, 16u, 32u, 48u, 64u, 80u, 96u, 100u, 128u, 256u, 512u}) {
+    for (uint32_t heads : {2u, 16u}) {
+      attention_case c{.tokens = 150, .heads = heads, .head_dim = head_dim, .type = kv_type::bf16};
+      c.page_tokens = 32, c.chunk = 50;
+      attention_input in = input_of(c, head_dim);
+      std::vector<double> want = expected_of(c, in);
+      std::vector<float> got = answer_of(c, in);
+      double worst = 0;
+      for (size_t i = 0; i < got.size(); i++) worst = std::max(worst, std::abs(got[i] - want[i]));
+      EXPECT_LE(worst, 0.08) << head_dim;
+      EXPECT_GT(worst, 1e-4) << "nothing was rounded";
+    }
+  }
+}
+
+struct split {
+  uint32_t page_tokens, chunk, block, step_heads;
+};
+
+/// Up to eight queries go vector by vector where pages hold sixteens, others in tiles.
+TEST(TensorAttend, DoesNotDependOnPagesChunksBlocksOrHeadsTogether) {
+  for (uint32_t head_dim : {16u, 24u, 64u, 80u, 128u}) {
+    for (uint32_t window : {0u, 5u, 100u}) {
+      attention_case c{.tokens = 200, .heads = 4, .head_dim = head_dim, .window = window};
+      c.type = kv_type::bf16;
+      attention_input in = input_of(c);
+      std::vector<float> whole = answer_of(c, in);
+      for (float x : whole) ASSERT_TRUE(std::isfinite(x));
+      for (const split& s : {split{1, 7, 0, 0},
+                             {3, 64, 0, 0},
+                             {16, 1, 0, 0},
+                             {16, 0, 5, 0},
+                             {16, 64, 16, 2},
+                             {32, 2, 0, 0},
+                             {48, 1, 0, 1},
+                             {48, 100, 3, 3},
+                             {61, 100, 1, 1},
+                             {64, 0, 32, 0}}) {
+        c.page_tokens = s.page_tokens, c.chunk = s.chunk, c.block = s.block;
+        c.step_heads = s.step_heads;
+        EXPECT_TRUE(same_bits(answer_of(c, in), whole))
+            << "pages of " << s.page_tokens << ", chunks of " << s.chunk << ", blocks of "
+            << s.block << ", heads by " << s.step_heads << ", window " << window << ", head size "
+            << head_dim;
+      }
+    }
+  }
+}
+
+TEST(TensorAttend, DoesNotDependOnPagesFarFromTheBeginning) {
+  for (uint32_t window : {0u, 2100u}) {
+    attention_case c{.tokens = 2240, .heads = 4, .window = window, .type = kv_type::bf16};
+    c.block = 32;
+    attention_input in = input_of(c);
+    std::vector<float> whole = answer_of(c, in);
+    c.page_tokens = 32, c.chunk = 1;
+    EXPECT_TRUE(same_bits(answer_of(c, in), whole)) << window;
+  }
+}
+
+/// Several tiles of queries, and one, with each kind of tile of keys.
+TEST(TensorAttend, IsInTilesWhereQueriesAreMany) {
+  if (!emulates_here()) GTEST_SKIP() << "this machine can't emulate tiles";
+  for (uint32_t tokens : {2u, 3u}) {
+    attention_case c{.tokens = tokens, .heads = 4, .type = kv_type::bf16};
+    size_t before = products_in_tiles;
+    run_case(amx_tensor_emulated, c, input_of(c));
+    // Of 16 queries: two halves of numbers by four of keys, four of numbers by two halves of keys.
+    EXPECT_EQ(products_in_tiles - before, tokens == 2 ? 0u : 2u * 4 + 4 * 2);
+  }
+}
+
+TEST(TensorAttend, LeavesOtherKeysExact) {
+  for (kv_type type : {kv_type::f32, kv_type::int8}) {
+    attention_case c{.tokens = 130, .heads = 4, .type = type, .block = 32};
+    attention_input in = input_of(c);
+    if (tensor_rows_here().empty()) return;
+    EXPECT_TRUE(same_bits(answer_of(c, in), run_case(best_cpu_row(), c, in))) << int(type);
+  }
+}
+
+TEST(TensorAttend, IsAnotherArithmetic) {
+  if (tensor_rows_here().empty()) GTEST_SKIP() << "no AVX-512";
+  attention_case c{.tokens = 60, .heads = 4, .type = kv_type::bf16};
+  attention_input in = input_of(c);
+  EXPECT_FALSE(same_bits(answer_of(c, in), run_case(best_cpu_row(), c, in)));
+}
+
+/// Keys that are not there, or not seen, may be anything: pages are of NaN at first.
+TEST(TensorAttend, HoldsScoresFarApart) {
+  if (tensor_rows_here().empty()) GTEST_SKIP() << "no AVX-512";
+  for (uint32_t peak : {0u, 63u, 64u, 130u, 199u}) {
+    attention_case c{.tokens = 200, .heads = 1, .head_dim = 16, .type = kv_type::bf16};
+    attention_input in = input_of(c);
+    for (uint32_t d = 0; d < 16; d++) in.k[peak * 16 + d] = 3000.0f * in.q[199 * 16 + d];
+    std::vector<float> out = answer_of(c, in);
+    for (uint32_t d = 0; d < 16; d++)
+      EXPECT_NEAR(out[199 * 16 + d], in.v[peak * 16 + d], 0x1p-7) << peak;
+  }
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,230 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/unit/kernels_matmul_run.hpp"
+#include "tests/unit/kernels_rows_here.hpp"
+
+// Products of tensor arithmetic on cores: the definition's bits, whatever else is multiplied.
+
+namespace lethe {
+namespace {
+
+float float_of(uint16_t bf16) { return std::bit_cast<float>(uint32_t{bf16} << 16); }
+float no_denormal(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+float weight(const tensor& w, uint32_t row, uint32_t k) {
+  uint16_t bits;
+  std::memcpy(&bits, w.row(row) + 2 * k, 2);
+  return no_denormal(float_of(bits));
+}
+float rounded(const input& x, uint32_t row, uint32_t k) {
+  return float_of(rounded_to_bf16(x.f[row * x.stride + k]));
+}
+
+/// A segment of K, 32 columns after the other: even ones from zero, odd ones from zero, both
+/// together to the sum so far.
+float segment_sum(const tensor& w, const input& x, uint32_t n, uint32_t m, uint32_t segment) {
+  float sum = 0;
+  uint32_t k = segment_begin(w.type, w.cols, segment);
+  for (; k < segment_begin(w.type, w.cols, segment + 1); k += 32) {
+    float part[2] = {};
+    for (uint32_t i = 0; i < 32; i++) {
+      float& at = part[i % 2];
+      at = no_denormal(std::fma(weight(w, n, k + i), rounded(x, m, k + i), at));
+    }
+    sum = no_denormal(sum + no_denormal(part[0] + part[1]));
+  }
+  return sum;
+}
+
+std::vector<float> by_definition(const tensor& w, const input& x) {
+  std::vector<float> y;
+  for (uint32_t m = 0; m < x.rows; m++) {
+    for (uint32_t n = 0; n < w.rows; n++) {
+      float s[segments];
+      for (uint32_t i = 0; i < segments; i++) s[i] = segment_sum(w, x, n, m, i);
+      auto add = [](float a, float b) { return no_denormal(a + b); };
+      y.push_back(
+          add(add(add(s[0], s[1]), add(s[2], s[3])), add(add(s[4], s[5]), add(s[6], s[7]))));
+    }
+  }
+  return y;
+}
+
+formats::random random_of_tests{17};
+
+/// Rows go vector by vector up to six, in tiles of sixteen from seven on, in blocks of 128.
+TEST(TensorMatmul, IsWhatItsDefinitionSays) {
+  const uint32_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 17, 31, 33, 50};
+  uint32_t turn = 0;
+  for (uint32_t k : {256u, 512u, 1280u, 2304u}) {
+    for (uint32_t n : {1u, 7u, 16u, 17u, 33u, 64u, 81u}) {
+      tensor w(dtype::bf16, n, k, random_of_tests);
+      input x = random_input(counts[turn++ % std::size(counts)], k, random_of_tests);
+      std::vector<float> want = by_definition(w, x);
+      for (const cpu_row* row : tensor_rows_here())
+        ASSERT_TRUE(same_bits(multiply(*row, w, x), want))
+            << row->name << " n " << n << " k " << k << " m " << x.rows;
+    }
+  }
+}
+
+/// The exact rows have other bits: x is rounded, and sums have another order.
+TEST(TensorMatmul, IsAnotherArithmetic) {
+  tensor w(dtype::bf16, 32, 512, random_of_tests);
+  input x = random_input(4, 512, random_of_tests);
+  std::vector<float> exact = multiply(best_cpu_row(), w, x);
+  for (const cpu_row* row : tensor_rows_here())
+    EXPECT_FALSE(same_bits(multiply(*row, w, x), exact)) << row->name;
+}
+
+TEST(TensorMatmul, StaysWithinTheRoundingOfBfloat16) {
+  for (uint32_t m : {1u, 40u}) {
+    tensor w(dtype::bf16, 48, 2048, random_of_tests);
+    input x = random_input(m, 2048, random_of_tests);
+    for (const cpu_row* row : tensor_rows_here()) {
+      std::vector<float> got = multiply(*row, w, x);
+      for (uint32_t n = 0; n < w.rows; n++) {
+        for (uint32_t r = 0; r < m; r++) {
+          double sum = 0, size = 0;
+          for (uint32_t k = 0; k < w.cols; k++) {
+            double term = double(weight(w, n, k)) * x.f[r * w.cols + k];
+            sum += term, size += std::abs(term);
+          }
+          ASSERT_NEAR(got[r * w.rows + n], sum, size * 0x1p-8) << row->name;
+        }
+      }
+    }
+  }
+}
+
+TEST(TensorMatmul, ManyRowsGiveTheSameBitsAsOne) {
+  tensor w(dtype::bf16, 80, 2304, random_of_tests);
+  for (uint32_t m : {5u, 6u, 7u, 16u, 17u, 32u, 33u, 48u, 49u, 127u, 128u, 129u, 160u, 300u}) {
+    input x = random_input(m, 2304, random_of_tests);
+    for (const cpu_row* row : tensor_rows_here()) expect_rows_alone(*row, w, x);
+  }
+}
+
+TEST(TensorMatmul, AnyRangeOfOutputsIsThatRange) {
+  tensor w(dtype::bf16, 181, 512, random_of_tests);  // more panels than stay near, one not whole
+  for (uint32_t m : {1u, 6u, 40u}) {
+    input x = random_input(m, 512, random_of_tests);
+    for (const cpu_row* row : tensor_rows_here()) {
+      std::vector<float> all = multiply(*row, w, x);
+      for (auto [begin, end] : {std::pair(0u, 5u), {3u, 4u}, {9u, 40u}, {16u, 77u}, {30u, 181u}}) {
+        std::vector<float> part = multiply(*row, w, x, {begin, end, 0, segments});
+        const uint32_t width = end - begin;
+        for (uint32_t r = 0; r < m; r++)
+          ASSERT_EQ(0, std::memcmp(&part[r * width], &all[r * w.rows + begin], 4 * width))
+              << row->name << " [" << begin << ", " << end << ") of row " << r << " of " << m;
+      }
+    }
+  }
+}
+
+TEST(TensorMatmul, CuttingKAndAddingAsATreeIsExact) {
+  for (uint32_t k : {256u, 1280u, 2048u}) {
+    tensor w(dtype::bf16, 33, k, random_of_tests);
+    for (uint32_t m : {1u, 9u, 40u}) {
+      input x = random_input(m, k, random_of_tests);
+      for (const cpu_row* row : tensor_rows_here()) {
+        std::vector<float> whole = multiply(*row, w, x);
+        for (uint32_t parts : {2u, 4u, 8u})
+          ASSERT_TRUE(same_bits(joined(*row, w, x, 0, segments, segments / parts), whole))
+              << row->name << " k " << k << " m " << m << " in " << parts;
+      }
+    }
+  }
+}
+
+/// Segments that are no whole units, and all other types, are multiplied exactly.
+TEST(TensorMatmul, LeavesTheRestExact) {
+  for (auto [type, k] : {std::pair(dtype::bf16, 288u),
+                         {dtype::bf16, 333u},
+                         {dtype::f32, 512u},
+                         {dtype::f16, 512u},
+                         {dtype::q8_0, 512u},
+                         {dtype::q4_k, 512u}}) {
+    tensor w(type, 40, k, random_of_tests);
+    for (uint32_t m : {1u, 40u}) {
+      input x = random_input(m, k, random_of_tests);
+      std::vector<float> want = multiply(reference, w, x);
+      for (const cpu_row* row : tensor_rows_here())
+        EXPECT_TRUE(same_bits(multiply(*row, w, x), want)) << row->name << " " << name_of(type);
+    }
+  }
+}
+
+/// Columns whose products, or sums of them, are too small for a float that isn't denormal; numbers
+/// that are denormal, infinite or none. 20 rows go in tiles, three don't.
+TEST(TensorMatmul, TakesNumbersAtTheEndsOfTheirRange) {
+  for (uint32_t m : {3u, 20u}) {
+    tensor w(dtype::bf16, 32, 512, random_of_tests);
+    auto* numbers = reinterpret_cast<uint16_t*>(const_cast<uint8_t*>(w.row(0)));
+    std::normal_distribution<float> normal;
+    for (uint32_t i = 0; i < w.rows * w.cols; i++) {
+      float f = std::ldexp(normal(random_of_tests), -int(4 * (i / w.cols) + i % 8));
+      numbers[i] = uint16_t(std::bit_cast<uint32_t>(f) >> 16);
+    }
+    for (uint32_t i = 0; i < w.cols; i++) numbers[5 * w.cols + i] = uint16_t(i % 128);
+    repack_panels(w.type, w.rows, w.cols, 0, w.rows / panel_rows, tensor::row_of, &w,
+                  const_cast<std::byte*>(w.panels.panels));
+    input plain = random_input(m, w.cols, random_of_tests);
+    std::vector<float> f = plain.f;
+    for (float& v : f) v = std::ldexp(v, -30);
+    f[0] = 0x1p-126f * 0.999f, f[1] = -0x1p-149f;
+    std::fill_n(f.begin() + w.cols, w.cols, 1.0f);
+    f[w.cols + 7] = INFINITY, f[2 * w.cols + 9] = NAN;
+    input x(m, w.cols, w.cols, f);
+    std::vector<float> want = by_definition(w, x);
+    size_t zeros = size_t(std::ranges::count(want, 0.0f)), small = 0;
+    for (float y : want) small += std::abs(y) < 0x1p-120f && y != 0;
+    EXPECT_GT(zeros, 0u);
+    EXPECT_GT(small, 0u);
+    for (const cpu_row* row : tensor_rows_here()) {
+      std::vector<float> got = multiply(*row, w, x);
+      for (size_t i = 0; i < got.size(); i++)
+        if (std::isnan(got[i]) && std::isnan(want[i])) got[i] = want[i];  // any NaN will do
+      EXPECT_TRUE(same_bits(got, want)) << row->name << " " << m;
+      volatile float denormal = 0x1p-149f;
+      EXPECT_EQ(denormal * 2, 0x1p-148f) << row->name << " leaves the thread another mode";
+    }
+  }
+}
+
+/// 241 rows are tiles of 16 but for the last, which has one; a rank's part of K.
+TEST(TensorMatmul, ALowTileReadsNoFurtherThanItMay) {
+  tensor w(dtype::bf16, 18 * 16, 512, random_of_tests);
+  for (uint32_t m : {7u, 241u}) {
+    input x = random_input(m, 256, random_of_tests);
+    for (const cpu_row* row : tensor_rows_here()) {
+      std::vector<float> got(m * w.rows), want = multiply(*row, w, x, {0, w.rows, 4, 8});
+      activations seen = x.view(*row);
+      before_the_end all(x.rounded);
+      seen.rounded = all.units();
+      row->matmul(w.panels, {0, w.rows, 4, 8}, seen, got.data(), w.rows);
+      ASSERT_TRUE(same_bits(got, want)) << row->name;
+    }
+  }
+}
+
+TEST(TensorMatmul, RoundsRowsToTheirPlaces) {
+  for (uint32_t m : {1u, 8u, 9u, 35u}) {
+    input x = random_input(m, 96, random_of_tests);
+    x.f[0] = NAN, x.f[1] = INFINITY, x.f[2] = -0x1p-130f, x.f[3] = 0x1p-126f, x.f[4] = 3.39e38f;
+    x.f[5] = 1 + 0x1p-8f, x.f[6] = 1 + 3 * 0x1p-8f, x.f[7] = 3.4e38f;
+    input again(m, 96, 96, x.f);
+    for (const cpu_row* row : tensor_rows_here()) {
+      std::vector<x_rounded> got(again.rounded.size());
+      // In pieces, as threads take them.
+      for (size_t i = 0; i < x.f.size(); i += 64)
+        row->round(x.f.data(), m, 96, i, std::min(i + 64, x.f.size()), got.data());
+      EXPECT_EQ(0, std::memcmp(got.data(), again.rounded.data(), got.size() * sizeof got[0]))
+          << row->name << " " << m;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lethe
