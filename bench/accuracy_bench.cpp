@@ -18,6 +18,8 @@ namespace {
 
 using namespace accuracy;
 
+constexpr const char* tensor_name = "bf16, keys, tensor";
+
 struct flags {
   std::filesystem::path model = "models/ember", vectors;
   size_t chats = 200, limit = 200;
@@ -66,16 +68,24 @@ std::vector<candidate_run> every_type(typed_models& models, const checkpoint& fr
   return all;
 }
 
+/// Weights, keys and values of bf16 by tensor arithmetic, where the processor has it.
+void add_tensor(typed_models& models, std::vector<candidate_run>& all) {
+  if (runs_here(amx_tensor))
+    all.push_back({tensor_name, &models.of(dtype::bf16), kv_type::bf16, &amx_tensor});
+}
+
 void on_chats(const std::vector<judged_text>& texts, typed_models& models, typed_models& outliers,
               const checkpoint& from) {
   auto all = every_type(models, from);
   const auto& reference = models.of(dtype::f32);
   all.push_back({"kv_bf16", &reference, kv_type::bf16});
   all.push_back({"kv_int8", &reference, kv_type::int8});
+  add_tensor(models, all);
   compare(reference, texts, all, progress("ember", texts.size()));
   say_all("ember", all);
 
   auto planted = every_type(outliers, from);
+  add_tensor(outliers, planted);
   std::vector<candidate_run> same{{"f32", &outliers.of(dtype::f32)}};
   compare(reference, std::span(texts).first(1), same, [](size_t) {});
   if (same[0].everywhere.kl() > 1e-6) throw std::runtime_error("outliers changed the function");
@@ -98,6 +108,7 @@ void on_published(const std::filesystem::path& folder) {
   auto from = opened(folder);
   typed_models models(from);
   auto all = every_type(models, from);
+  add_tensor(models, all);
   simdjson::dom::parser parser;
   simdjson::dom::element root = parser.load((folder / "reference.json").string());
   for (auto p : root["prompts"].get_array()) {
@@ -106,7 +117,7 @@ void on_published(const std::filesystem::path& folder) {
     auto logits = floats_in_npy(folder / std::string(std::string_view(p["logits"])));
     size_t vocab = from.shape().vocab;
     for (auto& c : all) {
-      auto got = testing::run(*c.weights, {ids}, {.kv = c.kv})[0];
+      auto got = testing::run(*c.weights, {ids}, {.kv = c.kv, .row = c.row})[0];
       for (size_t i = 0; i < ids.size(); ++i)
         c.judged.add(log_softmax(std::span(logits).subspan(i * vocab, vocab)), got[i]);
     }
@@ -115,8 +126,9 @@ void on_published(const std::filesystem::path& folder) {
 }
 
 void evaluate(std::shared_ptr<const served_model> words, const std::string& type,
-              const model_weights& weights, kv_type kv, const flags& f) {
-  ember::speaker model(std::move(words), weights, {.threads = f.threads, .kv = kv});
+              const model_weights& weights, kv_type kv, const flags& f,
+              const cpu_row* row = nullptr) {
+  ember::speaker model(std::move(words), weights, {.row = row, .threads = f.threads, .kv = kv});
   size_t score = 0, of = 0;
   std::string tasks;
   for (const auto& [task, t] : ember::evaluation(model, f.model / "eval", f.limit)) {
@@ -146,6 +158,8 @@ void run(const flags& f) {
   for (dtype type : types_of(from)) evaluate(words, name_of(type), models.of(type), {}, f);
   evaluate(words, "kv_bf16", models.of(dtype::f32), kv_type::bf16, f);
   evaluate(words, "kv_int8", models.of(dtype::f32), kv_type::int8, f);
+  if (runs_here(amx_tensor))
+    evaluate(words, tensor_name, models.of(dtype::bf16), kv_type::bf16, f, &amx_tensor);
 }
 
 }  // namespace

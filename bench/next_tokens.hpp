@@ -73,6 +73,7 @@ struct candidate_run {
   std::string name;
   const model_weights* weights;
   kv_type kv = kv_type::f32;
+  const cpu_row* row = &best_cpu_row();
   agreement judged, everywhere;
 };
 
@@ -99,7 +100,7 @@ void compare(const model_weights& reference, std::span<const judged_text> texts,
     for (const auto& t : some) prompts.push_back(t.ids);
     auto want = testing::run(reference, prompts, {});
     for (auto& c : candidates) {
-      auto got = testing::run(*c.weights, prompts, {.kv = c.kv});
+      auto got = testing::run(*c.weights, prompts, {.kv = c.kv, .row = c.row});
       for (size_t i = 0; i < some.size(); ++i) judge(want[i], got[i], some[i], c);
     }
     told(done + some.size());

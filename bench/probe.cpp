@@ -257,6 +257,7 @@ bool may_use_tiles() {
   return syscall(SYS_arch_prctl, ask_for_state, tile_data) == 0;
 }
 
+template <bool bytes>
 void multiply_tiles(const char*) {
   struct {
     uint8_t palette = 1, nothing[15] = {};
@@ -265,20 +266,36 @@ void multiply_tiles(const char*) {
   } shape;
   asm volatile("ldtilecfg %0" ::"m"(shape));
   for (uint64_t i = 0; i < per_chains / 64; ++i) {
-    asm volatile(
-        "tdpbssd %tmm4, %tmm6, %tmm0\n\ttdpbssd %tmm5, %tmm6, %tmm1\n\t"
-        "tdpbssd %tmm4, %tmm7, %tmm2\n\ttdpbssd %tmm5, %tmm7, %tmm3");
+    if constexpr (bytes)
+      asm volatile(
+          "tdpbssd %tmm4, %tmm6, %tmm0\n\ttdpbssd %tmm5, %tmm6, %tmm1\n\t"
+          "tdpbssd %tmm4, %tmm7, %tmm2\n\ttdpbssd %tmm5, %tmm7, %tmm3");
+    else
+      asm volatile(
+          "tdpbf16ps %tmm4, %tmm6, %tmm0\n\ttdpbf16ps %tmm5, %tmm6, %tmm1\n\t"
+          "tdpbf16ps %tmm4, %tmm7, %tmm2\n\ttdpbf16ps %tmm5, %tmm7, %tmm3");
   }
   asm volatile("tilerelease");
 }
 
+constexpr double of_four_tiles = double(per_chains / 64) * 4 * 2 * 16 * 16 * 64;
+
 std::vector<variant> ways_with_tiles() {
   if (!may_use_tiles()) return {};
-  constexpr double products = 16 * 16 * 64;
-  return {{"tdpbssd, 4 chains", multiply_tiles, double(per_chains / 64) * 4 * 2 * products}};
+  return {{"tdpbssd, 4 chains", multiply_tiles<true>, of_four_tiles}};
 }
 #else
 std::vector<variant> ways_with_tiles() { return {}; }
+#endif
+
+// Half as many numbers of two bytes.
+#if defined(__AMX_BF16__)
+std::vector<variant> ways_with_float_tiles() {
+  if (!may_use_tiles()) return {};
+  return {{"tdpbf16ps, 4 chains", multiply_tiles<false>, of_four_tiles / 2}};
+}
+#else
+std::vector<variant> ways_with_float_tiles() { return {}; }
 #endif
 
 std::vector<variant> ways_to_read() {
@@ -331,6 +348,11 @@ int main(int argc, char** argv) {
     best tiles_best = best_of("int8 in tiles", ways, memory, threads, show);
     tiles = fmt::format(",\"tile_gop_per_s\":{:.1f},\"tile_by\":\"{}\"",
                         tiles_best.per_second / 1e9, tiles_best.by);
+  }
+  if (auto ways = ways_with_float_tiles(); !ways.empty()) {
+    best tiles_best = best_of("bf16 in tiles", ways, memory, threads, show);
+    tiles += fmt::format(",\"tile_gflop_per_s\":{:.1f},\"float_tile_by\":\"{}\"",
+                         tiles_best.per_second / 1e9, tiles_best.by);
   }
   fmt::print(
       "{{\"what\":\"probe\",\"threads\":{},\"read_gb_per_s\":{:.2f},\"read_by\":\"{}\","

@@ -3,6 +3,7 @@ import {limitsAt, noisyFrom} from "./results.mjs";
 
 export const groups = {
   decode: "one stream", prefill: "prompts", streams: "streams together", attention: "attention",
+  tensor: "tensor arithmetic on cores",
   small: "a small model", ranks: "ranks and barriers",
   communicators: "communicators", step: "a step of Ember",
   serving: "serving", start: "start", accuracy: "accuracy", tokenizing: "tokenizing",
@@ -109,6 +110,27 @@ export function attentionFigures(lines) {
                    share: line.gflop_per_second / fma.best, aim: 0.4}, [fma]);
   });
   return [...decode, ...prefill];
+}
+
+const tensorUnit = {attention_decode: "GB/s", attention_prefill: "GFLOP/s"};
+const tensorLabel = (l) => l.what === "attention_decode" ? `attention, ${l.context} keys`
+  : l.what === "attention_prefill" ? `attention, prompt of ${l.context}`
+  : l.what === "decode" ? `${l.model} ${l.type}, ${l.streams} stream${l.streams > 1 ? "s" : ""}`
+  : `${l.model} ${l.type}, prompt of ${l.tokens}`;
+const speedOf = (l) => l.what === "attention_decode" ? l.kv_gb_per_second
+  : l.what === "attention_prefill" ? l.gflop_per_second : l.tokens_per_second;
+
+/** What tensor arithmetic does, beside exact arithmetic in the same unit and llama.cpp. */
+export function tensorFigures(lines) {
+  const all = lines.filter((l) => l.group === "tensor" && l.arithmetic);
+  return all.filter((l) => l.arithmetic === "tensor").map((line) => {
+    const same = ["what", "model", "type", "tokens", "streams"];
+    if (line.what.startsWith("attention")) same.push("context");
+    const exact = all.find((l) => l.arithmetic === "exact" && samePlace(l, line, same));
+    const peer = peerOf(lines, line, ["tokens", "streams"]);
+    return {label: tensorLabel(line), unit: tensorUnit[line.what] ?? "tokens/s",
+            ours: speedOf(line), exact: exact && speedOf(exact), peer: peer?.tokens_per_second};
+  });
 }
 
 /** Against the peer of the same turns; medians, since both took several. */

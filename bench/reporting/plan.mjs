@@ -1,7 +1,7 @@
 // What a report measures, in order. A unit is measured between two probes, with one more behind
 // each command of ours; its commands' lines get its group, and the tags. A command may need what the
 // unit's lines said so far. One that `reads` has reading as its limit.
-import {existsSync} from "node:fs";
+import {existsSync, readFileSync} from "node:fs";
 import {join} from "node:path";
 
 /** Of models with random weights, made when first asked for. */
@@ -10,6 +10,7 @@ const shapes = {decode: [["1b", "q8_0"], ["1b", "bf16"], ["1b", "q4_0"], ["1b", 
                 prefill: [["1b", "q8_0"], ["1b", "q4_0"], ["1b", "bf16"], ["110m", "f32"]],
                 int8Keys: ["q8_0", "q4_0"],  // long prompts of these with int8 keys and values, too
                 streams: [["1b", "q8_0"], ["1b", "q4_0"]],
+                tensor: ["q8_0", "q4_0"],  // of these only what attention takes differs
                 small: [["110m", "q8_0"], ["110m", "q4_0"]]};
 
 /** Programs of groups that a report is whole without, where there are such. */
@@ -67,6 +68,7 @@ export function plan({root, threads, quick}) {
     ...["f32", "bf16", "int8"].map((kv) =>
       reading(attend(kv, "--prompt", "0", "--context", count("4096,16384", "256,1024")))),
     attend("f32,bf16,int8", "--context", "0", "--prompt", count(4096, 256))]};
+  const tensor = tensorHere() ? tensorUnits({unit, ours, peer, attend, reading, count}) : [];
   const ranks = unit("ranks", ["1b", "q8_0"], (path) => [
     {argv: [join(bin, "ranks_bench"), path, "--count", String(Math.max(2, threads)),
             ...quick ? ["--rounds", "2", "--prompt", "32"] : []], tags: {}}]);
@@ -77,8 +79,35 @@ export function plan({root, threads, quick}) {
   const step = {group: "step", name: "step: models/ember", needs: [], tags: {}, commands: [
     {argv: [join(bin, "step_bench"), join(root, "models/ember"),
             ...quick ? ["--tokens", "64"] : []], tags: {}}]};
-  return [...decode, ...prefill, ...streams, attention, ...small, ranks, communicators, step,
+  return [...decode, ...prefill, ...streams, attention, ...tensor, ...small, ranks, communicators, step,
           ...othersHere(root)];
+}
+
+/** Whether this processor has tiles of bf16. */
+const tensorHere = () => existsSync("/proc/cpuinfo") &&
+  ["amx_bf16", "amx_tile", "amx_int8"].every((flag) =>
+    readFileSync("/proc/cpuinfo", "utf8").includes(` ${flag}`));
+
+/** Each with exact arithmetic and with tensor arithmetic, by turns. */
+function tensorUnits({unit, ours, peer, attend, reading, count}) {
+  const both = (make) => [["exact", "amx"], ["tensor", "amx_tensor"]].map(([arithmetic, isa]) => {
+    const command = make("--isa", isa);
+    return {...command, tags: {...command.tags, arithmetic}};
+  });
+  const keys = ["--kv", "bf16"], streams = count("32,16,8,4,2,1", "2,1");
+  const whole = unit("tensor", ["1b", "bf16"], (path) => [
+    ...both((...isa) => ours(path, ...isa, ...keys, "--prompt", count("512,4096", "64"))),
+    ...both((...isa) => reading(ours(path, ...isa, ...keys, "--streams", streams, "--tokens",
+                                     count(24, 4), "--context", count(256, 32)))),
+    peer(path, "--prompt", count(512, 64)),
+    peer(path, "--streams", count("32,8,1", "1"), "--tokens", count(12, 4), "--context",
+         count(256, 32))]);
+  const others = shapes.tensor.map((type) => unit("tensor", ["1b", type], (path) =>
+    both((...isa) => ours(path, ...isa, ...keys, "--prompt", count(4096, 64)))));
+  const attention = {group: "tensor", name: "tensor: attention", needs: [], tags: {}, commands:
+    both((...isa) => reading(attend("bf16", ...isa, "--context", count("4096,16384", "256"),
+                                    "--prompt", count(4096, 256))))};
+  return [whole, ...others, attention];
 }
 
 function othersHere(root) {

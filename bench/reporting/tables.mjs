@@ -1,6 +1,6 @@
 // The measured part of docs/performance.md.
 import {attentionFigures, decodeFigures, otherFigures, prefillFigures, smallFigures, streamFigures,
-} from "./figures.mjs";
+        tensorFigures} from "./figures.mjs";
 import {noisyFrom} from "./results.mjs";
 
 const number = (value) => value === undefined ? "" : value >= 100 ? value.toFixed(0)
@@ -36,8 +36,10 @@ function probes(lines) {
     const all = lines.filter((l) => l.what === "probe").map((l) => l[name]);
     return `${number(Math.min(...all))} to ${number(Math.max(...all))}`;
   };
+  const floats = lines.some((l) => l.tile_gflop_per_s !== undefined);
   const tiles = lines.some((l) => l.tile_gop_per_s === undefined && l.what === "probe") ? ""
-    : ` (vector by vector, as the aims mean it; in AMX's tiles ${span("tile_gop_per_s")})`;
+    : ` (vector by vector, as the aims mean it; in AMX's tiles ${span("tile_gop_per_s")}` +
+      `${floats ? `, bf16 ${span("tile_gflop_per_s")} GFLOP/s` : ""})`;
   return `${lines.filter((l) => l.what === "probe").length} probes in this run: reading ` +
     `${span("read_gb_per_s")} GB/s, FMA ${span("fma_gflop_per_s")} GFLOP/s, int8 ` +
     `${span("int8_gop_per_s")} GOP/s${tiles}. A limit is the better of the probes right before and ` +
@@ -108,6 +110,17 @@ function small(lines) {
     ["weights", "Lethe", "llama.cpp", "ratio", "aim", "reached"],
     smallFigures(lines).map((f) => [
       f.label, number(f.ours), number(f.peer), number(f.share), aim(f.aim), verdict(f)]));
+}
+
+function tensor(lines) {
+  const figures = tensorFigures(lines);
+  if (figures.length === 0) return [];
+  return [section("Tensor arithmetic",
+    "`arithmetic = \"tensor\"`: weights, keys and values of bf16 in tiles, x and queries rounded " +
+    "to bf16. Beside exact arithmetic in the same minutes; keys and values are bf16 in both.",
+    ["what", "tensor", "exact", "ratio", "llama.cpp", "ratio"],
+    figures.map((f) => [f.label, `${number(f.ours)} ${f.unit}`, number(f.exact),
+                        ratio(f.ours, f.exact), number(f.peer), ratio(f.ours, f.peer)]))];
 }
 
 const yes = (reached) => reached === undefined ? "" : reached ? "yes" : "**no**";
@@ -270,6 +283,6 @@ function communicators({sums, links}) {
 export function measuredPart(lines) {
   const f = otherFigures(lines);
   return [context(lines[0]), probes(lines), falls(lines), decode(lines), prefill(lines),
-          streams(lines), attention(lines), small(lines), ranks(f), communicators(f), steps(f),
+          streams(lines), attention(lines), ...tensor(lines), small(lines), ranks(f), communicators(f), steps(f),
           serving(f), start(f), accuracy(f), tokenizing(f), sampling(f)].join("\n\n");
 }

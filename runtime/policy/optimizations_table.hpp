@@ -453,7 +453,7 @@ inline constexpr optimization optimizations[] = {
      .strict = allowed, .session = allowed, .lab = allowed},
     {.name = "tensor-arithmetic",
      .also = "tensor-cores reduced-precision",
-     .what = "GPUs round what they multiply to bfloat16 or tf32; sums have one order all the same, whatever the company, chunks, pages or cut",
+     .what = "GPUs, and cores with tiles for it, round what they multiply to bfloat16 (GPUs beside f16 to tf32); sums have one order all the same, whatever the company, chunks, pages or cut",
      .systems = "TensorRT-LLM, LMDeploy, vLLM, SGLang",
      .strict = allowed, .session = allowed, .lab = allowed,
      .how = had::by_key, .key = "engines.arithmetic = \"tensor\""},

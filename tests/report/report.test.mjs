@@ -8,6 +8,7 @@ import { after, test } from 'node:test';
 import { begin, checkWhole, end, spliced } from '../../bench/reporting/document.mjs';
 import {
   attentionFigures, decodeFigures, otherFigures, prefillFigures, smallFigures, streamFigures,
+  tensorFigures,
 } from '../../bench/reporting/figures.mjs';
 import { coresBetween, coresInUse, Measuring } from '../../bench/reporting/measure.mjs';
 import { plan } from '../../bench/reporting/plan.mjs';
@@ -61,6 +62,26 @@ test('what tiles could do is said beside, and is no limit', () => {
   assert.match(measuredPart(tiles), /GOP\/s \(vector by vector.*; in AMX's tiles 12922 to 12922\)\./);
   assert.equal(labelled(prefillFigures(tiles), '1b q8_0, 500').share,
     labelled(prefillFigures(lines), '1b q8_0, 500').share);
+});
+
+test('tensor arithmetic stands beside exact arithmetic of the same unit', () => {
+  assert.doesNotMatch(measuredPart(lines), /Tensor arithmetic/);
+  const of = (arithmetic, line) => ({ group: 'tensor', arithmetic, who: 'lethe', model: '1b', type: 'bf16',
+    ...line });
+  const decode = { what: 'decode', streams: 8 }, keys = { what: 'attention_decode', who: undefined };
+  const with_tensor = [...lines,
+    of('exact', { ...decode, context: 300, tokens_per_second: 40 }),
+    of('tensor', { ...decode, context: 290, tokens_per_second: 60 }),
+    of('exact', { what: 'prefill', tokens: 512, tokens_per_second: 100 }),
+    of('tensor', { what: 'prefill', tokens: 512, tokens_per_second: 450 }),
+    of('exact', { ...keys, context: 4096, kv_gb_per_second: 30 }),
+    of('exact', { ...keys, context: 16384, kv_gb_per_second: 20 }),
+    of('tensor', { ...keys, context: 16384, kv_gb_per_second: 19 }),
+    { ...of(undefined, { what: 'prefill', tokens: 512, tokens_per_second: 90 }), who: 'llama.cpp' }];
+  const ratios = tensorFigures(with_tensor).map((f) => [f.label, f.ours / f.exact, f.peer]);
+  assert.deepEqual(ratios, [['1b bf16, 8 streams', 1.5, undefined], ['1b bf16, prompt of 512', 4.5, 90],
+    ['attention, 16384 keys', 0.95, undefined]]);
+  assert.match(measuredPart(with_tensor), /\| 1b bf16, prompt of 512 \| 450 tokens\/s \| 100 \| 4.50 \| 90.0 \| 5.00 \|/);
 });
 
 test('a prompt is measured by the peak its products run on', () => {

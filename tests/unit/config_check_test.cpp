@@ -139,7 +139,7 @@ TEST(ConfigCheck, EnginesOnDevicesAndOnCoresMayLieOnOneHost) {
   EXPECT_EQ(c.needs[1].all(), c.needs[1].weights + c.needs[1].kv);
 }
 
-TEST(ConfigCheck, TensorArithmeticIsForDevicesAlone) {
+TEST(ConfigCheck, TensorArithmeticTakesDevicesOrCoresWithTiles) {
   std::string tensor = model_line + "[engines]\narithmetic=\"tensor\"\n";
   std::string on_devices = two_hosts(two_devices, two_devices);
   auto c = check(tensor + on_devices);
@@ -147,11 +147,18 @@ TEST(ConfigCheck, TensorArithmeticIsForDevicesAlone) {
   ASSERT_EQ(c.layout.notes.size(), 1u);
   EXPECT_NE(c.layout.notes[0].find("by the rounding of bfloat16"), std::string::npos);
   EXPECT_TRUE(check(model_line + on_devices).layout.notes.empty());
-  refuses(tensor, {"engines.arithmetic: \"tensor\" is how devices compute",
+  refuses(tensor, {"engines.arithmetic: \"tensor\" takes devices, or cores with tiles",
                    "engine 0 is on the cores of "});
-  refuses(tensor + "count=2\nplacement=\"exact\"\nranks=[\"b:cuda:1\",\"b\"]\n" +
-              two_hosts("", "cores=4\n" + two_devices),
-          {"engine 1 is on the cores of b"});
+  machine with_tiles = testing::eight_cores;
+  with_tiles.tensor_arithmetic = true;
+  auto tiled = check(tensor, with_tiles);
+  ASSERT_TRUE(tiled.good()) << problems(tiled);
+  EXPECT_EQ(tiled.layout.notes, c.layout.notes);
+  // Of another machine's cores the file is believed.
+  std::string mixed = tensor + "count=2\nplacement=\"exact\"\nranks=[\"b:cuda:1\",\"b\"]\n";
+  auto elsewhere = check(mixed + two_hosts("", "cores=4\naddress=\"192.0.2.7\"\n" + two_devices));
+  EXPECT_TRUE(elsewhere.good()) << problems(elsewhere);
+  refuses(mixed + two_hosts("", "cores=4\n" + two_devices), {"engine 1 is on the cores of b"});
   refuses(model_line + "[engines]\narithmetic=\"fast\"\n" + on_devices, {"arithmetic"});
 }
 

@@ -21,6 +21,12 @@ size_t depth_of(const std::function<void()>& work) {
   return stack.depth();
 }
 
+std::vector<const cpu_row*> all_rows_here() {
+  auto rows = rows_here({&amx_emulated});
+  for (const cpu_row* row : tensor_rows_here()) rows.push_back(row);
+  return rows;
+}
+
 class KernelStack : public testing::TestWithParam<dtype> {};
 
 /// What kernels leave on a stack is wiped as deep as kernel_stack_bytes.
@@ -30,7 +36,7 @@ TEST_P(KernelStack, ProductsReachNoDeeperThanIsWiped) {
   for (uint32_t m : {1u, 2u, 7u, 128u, 132u}) {
     std::vector<float> ones(size_t{m} * w.cols, 1.0f), y(size_t{m} * w.rows);
     input x(m, w.cols, w.cols, ones);
-    for (const cpu_row* row : rows_here({&amx_emulated})) {
+    for (const cpu_row* row : all_rows_here()) {
       size_t depth = depth_of([&] {
         row->matmul(w.panels, {0, w.rows, 0, segments}, x.view(*row), y.data(), w.rows);
       });
@@ -47,7 +53,7 @@ TEST(KernelStackDepth, AttentionReachesNoDeeperThanIsWiped) {
   for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
     attention_case c{.tokens = 200, .heads = 4, .type = type, .block = 32};
     attention_input in = input_of(c);
-    for (const cpu_row* row : rows_here({&amx_emulated})) {
+    for (const cpu_row* row : all_rows_here()) {
       EXPECT_LE(depth_of([&] { run_case(*row, c, in); }), kernel_stack_bytes) << row->name;
     }
   }
@@ -63,33 +69,39 @@ TEST(KernelStackDepth, SeesADeepFrame) {
   EXPECT_GT(depth, kernel_stack_bytes);
 }
 
+template <dtype T>
 void multiply_32_rows(const cpu_row& row) {
   formats::random random{7};
-  formats::tensor w(dtype::q8_0, 48, 512, random);
+  formats::tensor w(T, 48, 512, random);
   std::vector<float> ones(size_t{32} * w.cols, 1.0f), y(size_t{32} * w.rows);
   input x(32, w.cols, w.cols, ones);
   row.matmul(w.panels, {0, w.rows, 0, segments}, x.view(row), y.data(), w.rows);
 }
 
 /// Twice 64 queries, which see 32 and 64 keys.
+template <kv_type T>
 void attend_with_64_queries(const cpu_row& row) {
-  attention_case c{.tokens = 64, .heads = 2, .type = kv_type::int8, .block = 32};
+  attention_case c{.tokens = 64, .heads = 2, .type = T, .block = 32};
   run_case(row, c, input_of(c));
 }
 
 /// What registers of tiles held of a request no later code of the thread can store.
 TEST(KernelTiles, HoldNothingAfterAProductOrAttention) {
   if (!emulates_here()) GTEST_SKIP() << "this machine can't emulate tiles";
-  auto expect_given_back = [](auto kernel, size_t products) {
+  auto expect_given_back = [](const cpu_row& row, auto kernel, size_t products) {
     size_t before = products_in_tiles;
-    kernel(amx_emulated);
+    kernel(row);
     EXPECT_EQ(products_in_tiles, before + products);
     const char none[sizeof tiles_of_thread] = {};
     EXPECT_EQ(0, std::memcmp(&tiles_of_thread, none, sizeof none));
   };
-  expect_given_back(multiply_32_rows, 2 * 3 * 16);
+  expect_given_back(amx_emulated, multiply_32_rows<dtype::q8_0>, 2 * 3 * 16);
+  expect_given_back(amx_tensor_emulated, multiply_32_rows<dtype::bf16>, 2 * 3 * 16);
   // Of 4 tiles of queries: scores of 4 of keys, and each byte of weights with 4 of values.
-  expect_given_back(attend_with_64_queries, 2 * (4 * 4 + 2 * 4 * 4));
+  expect_given_back(amx_emulated, attend_with_64_queries<kv_type::int8>, 2 * (4 * 4 + 2 * 4 * 4));
+  // The same in halves: numbers of keys, and keys.
+  expect_given_back(amx_tensor_emulated, attend_with_64_queries<kv_type::bf16>,
+                    2 * (4 * 4 * 2 + 4 * 4 * 2));
 }
 
 /// Whether the processor has tiles to save for this thread.
@@ -104,8 +116,13 @@ TEST(KernelTiles, AreGivenBackByTheProcessorsRow) {
   const cpu_row& amx = *find_cpu_row("amx");
   EXPECT_NE(amx.attend, find_cpu_row("avx512vnni")->attend);
   if (!runs_here(amx)) GTEST_SKIP() << "this machine has no AMX";
-  for (auto kernel : {multiply_32_rows, attend_with_64_queries}) {
+  for (auto kernel : {multiply_32_rows<dtype::q8_0>, attend_with_64_queries<kv_type::int8>}) {
     kernel(amx);
+    EXPECT_FALSE(tiles_are_in_use());
+  }
+  for (auto kernel : {multiply_32_rows<dtype::bf16>, attend_with_64_queries<kv_type::bf16>}) {
+    if (!runs_here(amx_tensor)) break;
+    kernel(amx_tensor);
     EXPECT_FALSE(tiles_are_in_use());
   }
   struct {

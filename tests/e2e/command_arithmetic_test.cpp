@@ -1,0 +1,106 @@
+// Tensor arithmetic on cores, as a person asks for it: where the processor has tiles of bf16, and
+// where it hasn't.
+#include <gtest/gtest.h>
+
+#include "kernels/cpu_row.hpp"
+#include "tests/e2e/hosts.hpp"
+#include "tests/e2e/load.hpp"
+#include "tests/e2e/private_path.hpp"
+#include "tests/e2e/ranks.hpp"
+
+namespace lethe {
+namespace {
+
+const std::string ember = std::string(places::source) + "/models/ember";
+
+std::vector<std::string> words(const std::string& model, std::vector<std::string> more) {
+  std::vector<std::string> all{"generate",
+                               "--model",
+                               model,
+                               "--prompt",
+                               "Hello, who are you?",
+                               "--json",
+                               "--max-tokens",
+                               "24",
+                               "--seed",
+                               "3",
+                               "--logprobs",
+                               "2",
+                               "-q"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST(Arithmetic, OfAnotherKindIsRefused) {
+  auto refused = [](std::vector<std::string> more, const std::string& why) {
+    auto ran = run_lethe(words(ember, std::move(more)));
+    EXPECT_EQ(ran.exit_code, 1) << ran.out;
+    EXPECT_NE(ran.err.find(why), std::string::npos) << ran.err;
+  };
+  refused({"--arithmetic", "fast"}, "--arithmetic fast: there is none; there are: exact, tensor");
+  refused({"--arithmetic", "tensor", "--isa", "reference"}, "leave out --isa");
+  refused({"--isa", "amx_tensor"}, "--isa amx_tensor: there is none");
+  if (!runs_here(amx_tensor)) refused({"--arithmetic", "tensor"}, "has no tiles of bfloat16 (AMX)");
+}
+
+/// Ember in bf16: its answers are of other bits, and the same for any cut and chunk.
+TEST(Arithmetic, IsTheSameInAnyCutAndChunk) {
+  if (!runs_here(amx_tensor)) GTEST_SKIP() << "this machine lacks amx_tensor";
+  scratch_folder folder;
+  const std::string model = folder / "bf16.gguf";
+  auto made = run_lethe({"model", "convert", ember, model, "--type", "bf16"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  auto said = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--kv", "bf16"});
+    auto ran = run_lethe(words(model, more));
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    return ran.out;
+  };
+  auto want = said({"--arithmetic", "tensor"});
+  EXPECT_EQ(said({"--arithmetic", "tensor", "--tensor", "2", "--chunk", "3"}), want);
+  EXPECT_EQ(said({"--arithmetic", "tensor", "--pipeline", "2", "--page-size", "5"}), want);
+  EXPECT_NE(said({}), want) << "then nothing was rounded";
+}
+
+std::string cluster_file(const std::string& engines, const std::string& model) {
+  return "name = \"tiles\"\nprofile = \"lab\"\n[model]\nname = \"tiny\"\npath = \"" + model +
+         "\"\n[listen]\napi = \"127.0.0.1:0\"\n[batching]\nkv = \"bf16\"\nkv_memory = \"8 MiB\"\n"
+         "running = 8\n[engines]\nthreads = 1\n" +
+         engines;
+}
+
+TEST(Arithmetic, OfAClusterIsSaidAndDoesNotDependOnCompany) {
+  const std::string tensor = "arithmetic = \"tensor\"\n";
+  if (!runs_here(amx_tensor)) {
+    scratch_folder folder;
+    auto file = folder.write("c.toml", cluster_file(tensor, ember));
+    auto checked = run_lethe({"config", "check", file});
+    EXPECT_EQ(checked.exit_code, 1);
+    EXPECT_NE(checked.err.find("engines.arithmetic"), std::string::npos) << checked.err;
+    return;
+  }
+  auto status = [](const running_cluster& c) {
+    return run_lethe({"status", "--cluster", c.file}).out;
+  };
+  std::vector<std::string> alone;
+  {
+    running_cluster c(cluster_file(tensor, ember));
+    ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+    EXPECT_NE(status(c).find("1x1 (tensor arithmetic)  "), std::string::npos) << status(c);
+    alone = said_at(c.port("api"));
+  }
+  running_cluster c(cluster_file(tensor + "tensor = 2\nprocesses = \"ranks\"\n", ember));
+  ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
+  load clients(c.port("api"), 2, 8);
+  ASSERT_TRUE(eventually([&] { return clients.seen.whole > 1; }));
+  EXPECT_EQ(said_at(c.port("api")), alone);
+  clients.end();
+  EXPECT_EQ(clients.seen.cut + clients.seen.other, 0u);
+  running_cluster exact(cluster_file("", ember));
+  ASSERT_TRUE(exact.tells("ready: 1 of 1")) << exact.errors();
+  EXPECT_EQ(status(exact).find("arithmetic"), std::string::npos);
+  EXPECT_NE(said_at(exact.port("api")), alone) << "then nothing was rounded";
+}
+
+}  // namespace
+}  // namespace lethe

@@ -1,0 +1,99 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/kernels_rows_here.hpp"
+#include "tests/unit/parallel_grid_run.hpp"
+#include "tests/unit/parallel_oracle.hpp"
+
+// Whole models by tensor arithmetic on cores: near the exact logits, and the same bits however they
+// came to be computed.
+
+namespace lethe::testing {
+namespace {
+
+/// The processor's tiles, or their emulation beside what it has.
+const cpu_row* tensor_row() {
+  if (runs_here(amx_tensor)) return &amx_tensor;
+  if (!emulates_here()) return nullptr;
+  static const cpu_row row = [] {
+    cpu_row r = *find_cpu_row("avx512");
+    r.x_tile_rows = amx_tensor_emulated.x_tile_rows;
+    r.matmul = amx_tensor_emulated.matmul;
+    r.quantize = amx_tensor_emulated.quantize;
+    r.round = amx_tensor_emulated.round;
+    r.attend = amx_tensor_emulated.attend;
+    return r;
+  }();
+  return &row;
+}
+
+/// Segments of whole units, some of them in ranks of a cut by eight, too.
+model_shape wide_shape() {
+  model_shape s = rich_shape(9);
+  s.hidden = 256, s.head_dim = 32, s.ffn = 768, s.rope.rotary = 16;
+  return s;
+}
+
+class TensorArithmetic : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (tensor_row() == nullptr) GTEST_SKIP() << "no AVX-512";
+    row = tensor_row();
+  }
+  std::vector<logit_rows> run_as(const random_model& m, manner how) const {
+    how.row = row;
+    return run(m.weights, prompts, how);
+  }
+  const cpu_row* row = nullptr;
+  std::vector<prompt> prompts = some_prompts(53, 41);
+};
+
+TEST_F(TensorArithmetic, IsNearTheExactLogits) {
+  random_model m(wide_shape(), {dtype::bf16, dtype::bf16, dtype::bf16});
+  auto exact = run(m.weights, prompts, {.kv = kv_type::bf16});
+  auto got = run_as(m, {.kv = kv_type::bf16});
+  double error = 0, largest = 0;
+  for (size_t p = 0; p < got.size(); ++p)
+    for (size_t t = 0; t < got[p].size(); ++t)
+      for (size_t i = 0; i < got[p][t].size(); ++i) {
+        error = std::max(error, std::abs(double(got[p][t][i]) - exact[p][t][i]));
+        largest = std::max(largest, std::abs(double(exact[p][t][i])));
+      }
+  EXPECT_LT(error, 0x1p-5 * largest);
+  EXPECT_GT(error, 0x1p-12 * largest) << "nothing was rounded";
+}
+
+/// Types that are rounded beside others of the same input.
+TEST_F(TensorArithmetic, GivesTheSameBitsForEveryCutChunkPageAndThreadCount) {
+  for (random_model::types stored : {random_model::types{dtype::bf16, dtype::bf16, dtype::bf16},
+                                     {dtype::bf16, dtype::q8_0, dtype::f32},
+                                     {dtype::f32, dtype::bf16, dtype::q8_0}}) {
+    random_model m(wide_shape(), stored);
+    auto want = run_as(m, {.kv = kv_type::bf16});
+    for (manner how : {manner{.ranks = {2, 1}, .threads = 2, .chunk = 7},
+                       {.ranks = {4, 2}},
+                       {.ranks = {8, 1}, .page_tokens = 32, .chunk = 1},
+                       {.threads = 3, .page_tokens = 1, .chunk = 5, .wipes = true},
+                       {.ranks = {1, 3}, .page_tokens = 48, .chunk = 17}}) {
+      how.kv = kv_type::bf16;
+      EXPECT_TRUE(run_as(m, how) == want) << "tensor " << how.ranks.tensor << " pipeline "
+                                          << how.ranks.pipeline << " chunk " << how.chunk;
+    }
+  }
+}
+
+TEST_F(TensorArithmetic, GivesTheSameBitsAloneAndInCompany) {
+  random_model m(wide_shape(), {dtype::bf16, dtype::bf16, dtype::bf16});
+  auto together = run_as(m, {.chunk = 5, .kv = kv_type::bf16});
+  for (size_t p = 0; p < prompts.size(); ++p)
+    EXPECT_TRUE(run(m.weights, {prompts[p]}, {.kv = kv_type::bf16, .row = row})[0] == together[p])
+        << "prompt " << p;
+}
+
+/// A Q8_0 model with f32 keys has nothing that is rounded.
+TEST_F(TensorArithmetic, LeavesTheRestExact) {
+  random_model m(wide_shape(), {dtype::q8_0, dtype::q8_0, dtype::f32});
+  EXPECT_TRUE(run_as(m, {}) == run(m.weights, prompts, {}));
+}
+
+}  // namespace
+}  // namespace lethe::testing
