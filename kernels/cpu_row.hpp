@@ -163,8 +163,8 @@ extern const cpu_row amx_tensor;
 /// "reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4", "amx": those this build has, best
 /// last.
 std::span<const cpu_row* const> cpu_rows();
-/// Whether this machine can run the row. Asked about amx, which best_cpu_row does, it asks Linux
-/// for its registers, for the whole process: stacks for signals have to be larger from then on.
+/// Whether this machine can run the row. Asked about amx and amx_tensor it asks Linux for their
+/// registers, for the whole process: stacks for signals have to be larger from then on.
 bool runs_here(const cpu_row& row);
 /// The best row that runs here.
 const cpu_row& best_cpu_row();

@@ -149,6 +149,8 @@ result<void> understand(generate_flags& f) {
   }
   if (f.arithmetic == "tensor") {
     if (!f.isa.empty()) return fail("--arithmetic tensor has its own kernels: leave out --isa");
+    if (!runs_here(amx_tensor))
+      return fail("--arithmetic tensor: this processor has no tiles of bfloat16 (AMX); say exact");
     f.engine.row = &amx_tensor;
   } else if (f.arithmetic != "exact") {
     return fail("--arithmetic {}: there is none; there are: exact, tensor", f.arithmetic);

@@ -65,7 +65,7 @@ const char* name_of(schema::Arithmetic how) {
   return how == schema::Arithmetic::TENSOR ? "tensor" : "exact";
 }
 
-/// "1x2, ranks on south, too", "2x1 on cuda:0, cuda:1", "1x1 on cuda:0 (tensor arithmetic)"
+/// "1x2, ranks on south, too", "2x1 on cuda:0, cuda:1", "1x1 (tensor arithmetic)"
 std::string where_text(schema::EngineStatus::Reader e) {
   std::string text;
   if (e.getDevices().size() > 0)

@@ -79,13 +79,13 @@ export function plan({root, threads, quick}) {
   const step = {group: "step", name: "step: models/ember", needs: [], tags: {}, commands: [
     {argv: [join(bin, "step_bench"), join(root, "models/ember"),
             ...quick ? ["--tokens", "64"] : []], tags: {}}]};
-  return [...decode, ...prefill, ...streams, attention, ...tensor, ...small, ranks, communicators, step,
-          ...othersHere(root)];
+  return [...decode, ...prefill, ...streams, attention, ...tensor, ...small, ranks, communicators,
+          step, ...othersHere(root)];
 }
 
 /** Whether this processor has tiles of bf16. */
 const tensorHere = () => existsSync("/proc/cpuinfo") &&
-  ["amx_bf16", "amx_tile", "amx_int8"].every((flag) =>
+  ["amx_bf16", "amx_int8", "avx512_bf16"].every((flag) =>
     readFileSync("/proc/cpuinfo", "utf8").includes(` ${flag}`));
 
 /** Each with exact arithmetic and with tensor arithmetic, by turns. */

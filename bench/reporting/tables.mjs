@@ -283,6 +283,7 @@ function communicators({sums, links}) {
 export function measuredPart(lines) {
   const f = otherFigures(lines);
   return [context(lines[0]), probes(lines), falls(lines), decode(lines), prefill(lines),
-          streams(lines), attention(lines), ...tensor(lines), small(lines), ranks(f), communicators(f), steps(f),
-          serving(f), start(f), accuracy(f), tokenizing(f), sampling(f)].join("\n\n");
+          streams(lines), attention(lines), ...tensor(lines), small(lines), ranks(f),
+          communicators(f), steps(f), serving(f), start(f), accuracy(f), tokenizing(f),
+          sampling(f)].join("\n\n");
 }

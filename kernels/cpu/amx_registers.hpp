@@ -5,13 +5,13 @@
 
 #include "kernels/cpu/lanes_avx512.hpp"
 
-// Tiles of bytes and their products, as AMX has them. As instructions by name: the intrinsics don't
-// say that they read memory.
+// Tiles of bytes or bfloat16 and their products, as AMX has them. As instructions by name: the
+// intrinsics don't say that they read memory.
 
 namespace lethe {
 namespace {
 
-/// Eight registers: 0 and 1 for rows of x, 2 and 3 for weights, 16 columns of four numbers each,
+/// Eight registers: 0 and 1 for rows of x, 2 and 3 for weights, 16 columns of four bytes each,
 /// and 4 to 7 for sums, of each row of x 16 side by side.
 class tile_registers {
  public:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cpu/attend_rounded.inl"
+#include "kernels/cpu/denormals.hpp"
 
 // Attention over bf16 keys and values in registers of tiles (amx_registers.hpp).
 
@@ -202,8 +203,18 @@ void attend_in_tiles(const attention_work& w) {
   }
 }
 
+/// A sum of zero may be negative where it was all but zero, and positive beside keys that others
+/// see: in the end all zeros are alike.
+inline void lose_signs_of_zeros(const attention_work& w) {
+  float* sums = w.in(w.at.sums);
+  for (size_t i = 0; i < w.queries * w.at.padded_dim; i += 16)
+    store(sums + i, add(load(sums + i), zero()));
+}
+
 void attend_rounded(const attention_work& w) {
+  denormals_are_zeros mode;
   in_pages(w) ? attend_by_passes(w) : attend_in_tiles(w);
+  lose_signs_of_zeros(w);
 }
 
 }  // namespace

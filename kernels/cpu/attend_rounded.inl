@@ -1,7 +1,6 @@
 #pragma once
 
 #include "kernels/cpu/attend.inl"
-#include "kernels/cpu/denormals.hpp"
 
 // Attention over bf16 keys and values with queries and weights that are rounded to bf16, too. Of 32
 // numbers of a key, or of 32 keys, those at even places are summed from zero, one after the other,
@@ -178,7 +177,6 @@ inline void sum_by_passes(const attention_work& w, const tile_span& t,
 
 /// A few queries take keys and values from where they lie.
 inline void attend_by_passes(const attention_work& w) {
-  denormals_are_zeros mode;
   for_query_pairs(w, [&](uint32_t q, uint32_t d, lanes first, lanes second) {
     float* to = w.in(w.at.queries) + q * w.at.padded_dim + d;
     if (d + 16 < w.at.padded_dim) return round_floats(first, second, to);

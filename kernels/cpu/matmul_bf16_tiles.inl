@@ -96,30 +96,38 @@ template <uint32_t P, uint32_t R>
   for (uint32_t i = 0; i < P * R; i++) sums[i] = add(sums[i], add(even[i], odd[i]));
 }
 
+/// A segment's sums, with denormals as in tiles; segments join as everywhere.
+template <uint32_t P, uint32_t R>
+[[gnu::noinline]] void sum_bf16_segment(const uint8_t* unit, size_t stride, uint32_t units,
+                                        const x_rounded* x, lanes* to) {
+  denormals_are_zeros mode;
+  lanes sums[P * R];
+#pragma GCC unroll 16
+  for (lanes& sum : sums) sum = zero();
+  for (uint32_t u = 0; u < units; u++, unit += bf16_unit_bytes, x += R)
+    add_bf16_unit<P, R>(unit, stride, x, sums);
+#pragma GCC unroll 16
+  for (uint32_t i = 0; i < P * R; i++) to[i] = sums[i];
+}
+
 /// P panels times R rows, vector by vector.
 template <uint32_t P, uint32_t R>
-[[gnu::noinline]] void multiply_bf16_rows(const bf16_part& k, const panel_group& group,
-                                          const x_rounded* x) {
+void multiply_bf16_rows(const bf16_part& k, const panel_group& group, const x_rounded* x) {
   const product_part& part = k.part;
   alignas(64) segment_tree<P * R> tree(part.segment_begin, part.segment_end);
   const uint8_t* unit = k.unit(group, 0);
+  uint32_t units = k.units_of_segment();
   for (uint32_t s = part.segment_begin; s < part.segment_end; s++) {
-    lanes sums[P * R];
-#pragma GCC unroll 16
-    for (lanes& sum : sums) sum = zero();
-    for (uint32_t u = 0; u < k.units_of_segment(); u++, unit += bf16_unit_bytes, x += R)
-      add_bf16_unit<P, R>(unit, group.stride, x, sums);
-    tree.template join<P * R>(s, 0, sums);
-    lanes* to = tree.joined(s, 0);
-#pragma GCC unroll 16
-    for (uint32_t i = 0; i < P * R; i++) to[i] = sums[i];
+    sum_bf16_segment<P, R>(unit, group.stride, units, x, tree.sums(s, 0));
+    tree.close(s, 0, P * R);
+    unit += size_t{units} * bf16_unit_bytes, x += size_t{units} * R;
   }
   store_tile(part, group, 0, R, tree.sums(part.segment_end - 1, 0));
 }
 
 /// So many rows are faster vector by vector.
 inline constexpr uint32_t bf16_few_rows = 6;
-/// Panels whose sums stay in registers beside each other, three for each row.
+/// Panels whose even and odd sums of all rows stay in registers.
 constexpr uint32_t bf16_panels_by(uint32_t rows) { return rows == 1 ? 4 : 2; }
 
 struct bf16_work {
@@ -279,7 +287,6 @@ void matmul_tensor(const matrix& w, const product_part& part, const activations&
   if (!takes_rounded(amx_tensor, w)) return matmul_amx<ways>(w, part, x, y, y_stride);
   if (part.row_begin >= part.row_end || part.segment_begin >= part.segment_end) return;
   if (x.rows == 0) return;
-  denormals_are_zeros mode;
   bf16_part k{w, part};
   x.rows <= bf16_few_rows ? multiply_few_bf16(k, x, y, y_stride)
                           : multiply_bf16_blocks(k, x, y, y_stride);

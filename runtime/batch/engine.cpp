@@ -70,7 +70,8 @@ result<void> check_config(const engine_config& c, const model_shape& shape) {
   if (c.context > shape.context_max)
     return fail("--context {}: the model's is {}", c.context, shape.context_max);
   if (c.row == &amx_tensor && !runs_here(amx_tensor))
-    return fail("tensor arithmetic on cores: this processor has no tiles of bfloat16 (AMX)");
+    return fail(
+        "tensor arithmetic on cores: there are no tiles of bfloat16 (AMX) here; say \"exact\"");
   if (c.threads > 1024) return fail("--threads {}: at most 1024", c.threads);
   return check_cut(shape, c.ranks);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -215,9 +216,17 @@ bool may_be_here(const placed_host& host) {
          host.address == "::1";
 }
 
-/// Of cores that are elsewhere their host knows, when an engine starts there.
+/// Engines whose bits differ would tell who was sent where. Of cores that are elsewhere their host
+/// knows, when an engine starts there.
 void check_arithmetic(cluster_config& config, cluster_layout& layout, const machine& here) {
   if (config.get().getEngines().getArithmetic() == schema::Arithmetic::EXACT) return;
+  auto on_device = &placed_rank::on_device;
+  if (std::ranges::adjacent_find(layout.ranks, std::not_equal_to(), on_device) !=
+      layout.ranks.end())
+    return config.refuse(
+        "engines.arithmetic",
+        "\"tensor\" gives answers other bits on devices than on cores, and engines "
+        "are on both: place them on one kind, or say \"exact\"");
   auto lacks = [&](const placed_rank& r) {
     return !r.on_device() && may_be_here(layout.hosts[r.host]) && !here.tensor_arithmetic;
   };
@@ -229,8 +238,8 @@ void check_arithmetic(cluster_config& config, cluster_layout& layout, const mach
   config.refuse(
       "engines.arithmetic",
       "\"tensor\" takes devices, or cores with tiles of bfloat16 (AMX), which this "
-      "machine's lack, and engine {} is on the cores of {}: give its host devices, or say "
-      "\"exact\"",
+      "machine's lack, and engine {} is on the cores of {}: give its host devices, or its "
+      "address and cores if it is another machine, or say \"exact\"",
       on_cores->engine, layout.hosts[on_cores->host].name);
 }
 

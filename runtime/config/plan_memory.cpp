@@ -1,5 +1,7 @@
 #include "runtime/config/plan_memory.hpp"
 
+#include <algorithm>
+#include <initializer_list>
 #include <map>
 
 #include "parallel/device_upload.hpp"
@@ -96,6 +98,27 @@ result<std::unique_ptr<file_weights>> open_as_told(const checkpoint& file,
   return file_weights::open(file, *type);
 }
 
+/// Whether tensor arithmetic rounds anything on cores.
+bool rounds_on_cores(const model_weights& w, kv_type kv) {
+  auto takes = [](std::initializer_list<const matrix*> all) {
+    return std::ranges::any_of(all, [](auto* m) { return takes_rounded(amx_tensor, *m); });
+  };
+  return kv == kv_type::bf16 || takes({&w.head}) ||
+         std::ranges::any_of(w.layers, [&](const layer_weights& l) {
+           const auto& a = l.attention;
+           return takes({&a.q, &a.k, &a.v, &a.o, &l.mlp.gate, &l.mlp.up, &l.mlp.down});
+         });
+}
+
+void note_what_stays_exact(checked_config& c, const model_weights& weights, kv_type kv) {
+  if (c.config.get().getEngines().getArithmetic() == schema::Arithmetic::EXACT) return;
+  bool on_cores = std::ranges::none_of(c.layout.ranks, &placed_rank::on_device);
+  if (on_cores && !rounds_on_cores(weights, kv))
+    c.layout.notes.push_back(
+        "tensor arithmetic changes nothing here: neither weights whose columns are a multiple of "
+        "256 nor keys and values (batching.kv) are bf16");
+}
+
 }  // namespace
 
 void plan_memory(checked_config& c) {
@@ -110,6 +133,7 @@ void plan_memory(checked_config& c) {
   auto ranks =
       engine::ranks_for(file->shape(), engine_config_of(e, c.config.get().getBatching(), m));
   if (!ranks) return c.config.refuse("batching.kv_memory", "is too little: {}", ranks.why().text);
+  note_what_stays_exact(c, (*weights)->weights(), ranks->kv);
   c.weight_bytes = bytes_of(**weights, {});
   for (const auto& rank : c.layout.ranks)
     c.needs.push_back(need_of(**weights, *ranks, rank, arithmetic(e.getArithmetic())));

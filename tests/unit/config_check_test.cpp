@@ -153,12 +153,20 @@ TEST(ConfigCheck, TensorArithmeticTakesDevicesOrCoresWithTiles) {
   with_tiles.tensor_arithmetic = true;
   auto tiled = check(tensor, with_tiles);
   ASSERT_TRUE(tiled.good()) << problems(tiled);
-  EXPECT_EQ(tiled.layout.notes, c.layout.notes);
+  ASSERT_EQ(tiled.layout.notes.size(), 2u);
+  EXPECT_EQ(tiled.layout.notes[0], c.layout.notes[0]);
+  EXPECT_NE(tiled.layout.notes[1].find("changes nothing here"), std::string::npos);
+  auto rounds = check(tensor + "[batching]\nkv=\"bf16\"\n", with_tiles);
+  EXPECT_EQ(rounds.layout.notes, c.layout.notes) << problems(rounds);
   // Of another machine's cores the file is believed.
-  std::string mixed = tensor + "count=2\nplacement=\"exact\"\nranks=[\"b:cuda:1\",\"b\"]\n";
-  auto elsewhere = check(mixed + two_hosts("", "cores=4\naddress=\"192.0.2.7\"\n" + two_devices));
-  EXPECT_TRUE(elsewhere.good()) << problems(elsewhere);
-  refuses(mixed + two_hosts("", "cores=4\n" + two_devices), {"engine 1 is on the cores of b"});
+  std::string on_b = tensor + "placement=\"exact\"\nranks=[\"b\"]\n";
+  std::string elsewhere = "cores=4\naddress=\"192.0.2.7\"\n";
+  auto believed = check(on_b + two_hosts("", elsewhere));
+  EXPECT_TRUE(believed.good()) << problems(believed);
+  refuses(on_b + two_hosts("", "cores=4\n"), {"engine 0 is on the cores of b"});
+  refuses(tensor + "count=2\nplacement=\"exact\"\nranks=[\"b:cuda:1\",\"b\"]\n" +
+              two_hosts("", elsewhere + two_devices),
+          {"other bits on devices than on cores"});
   refuses(model_line + "[engines]\narithmetic=\"fast\"\n" + on_devices, {"arithmetic"});
 }
 

@@ -81,6 +81,15 @@ TEST_F(TensorArithmetic, GivesTheSameBitsForEveryCutChunkPageAndThreadCount) {
   }
 }
 
+/// Three ranks can't cut K: each gathers what it multiplies.
+TEST_F(TensorArithmetic, GivesTheSameBitsWhereInputsAreGathered) {
+  model_shape s = wide_shape();
+  s.heads = 6, s.kv_heads = 2, s.head_dim = 128;
+  random_model m(s, {dtype::bf16, dtype::bf16, dtype::bf16});
+  auto want = run_as(m, {.kv = kv_type::bf16});
+  EXPECT_TRUE(run_as(m, {.ranks = {3, 1}, .chunk = 7, .kv = kv_type::bf16}) == want);
+}
+
 TEST_F(TensorArithmetic, GivesTheSameBitsAloneAndInCompany) {
   random_model m(wide_shape(), {dtype::bf16, dtype::bf16, dtype::bf16});
   auto together = run_as(m, {.chunk = 5, .kv = kv_type::bf16});
