@@ -68,14 +68,20 @@ inline void both_bf16(const uint16_t* two, lanes& first, lanes& second) {
   first.v = _mm512_castsi512_ps(_mm512_slli_epi32(both, 16));
   second.v = _mm512_castsi512_ps(_mm512_and_si512(both, _mm512_set1_epi32(int32_t(0xffff0000))));
 }
-/// a[0], b[0], a[1], b[1], ...
-inline void interleave_bf16(const uint16_t* a, const uint16_t* b, uint16_t* to) {
+/// Of 16 numbers and 16 more one of each by turns: 0, 16, 1, 17, ...
+inline __m512i by_turns(__m512i numbers) {
   alignas(64) static constexpr uint16_t order[32] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                      21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+  return _mm512_permutexvar_epi16(_mm512_load_si512(order), numbers);
+}
+inline void interleave_bf16(const uint16_t* both, uint16_t* to) {
+  _mm512_storeu_si512(to, by_turns(_mm512_loadu_si512(both)));
+}
+inline void interleave_bf16(const uint16_t* a, const uint16_t* b, uint16_t* to) {
   __m512i both = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i*)a));
   both = _mm512_inserti64x4(both, _mm256_loadu_si256((const __m256i*)b), 1);
-  _mm512_storeu_si512(to, _mm512_permutexvar_epi16(_mm512_load_si512(order), both));
+  _mm512_storeu_si512(to, by_turns(both));
 }
 inline lanes from_f16(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p))};

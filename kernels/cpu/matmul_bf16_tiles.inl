@@ -36,7 +36,7 @@ inline void pair_columns(const uint8_t* unit, paired_unit& to) {
 #pragma GCC unroll 16
   for (auto& pair : to.w) {
     __builtin_prefetch(columns + bf16_ahead, 0, 2);
-    interleave_bf16(columns, columns + panel_rows, pair);
+    interleave_bf16(columns, pair);
     columns += 2 * panel_rows;
   }
 }
