@@ -78,7 +78,7 @@ template <uint32_t P, uint32_t R>
       const uint8_t* at = unit + p * stride;
       first[p] = from_bf16((const uint16_t*)at);
       second[p] = from_bf16((const uint16_t*)at + panel_rows);
-      __builtin_prefetch(at + 2048, 0, 3);
+      fetch_ahead<cache::first>(at);
     }
     unit += 2 * panel_rows * sizeof(uint16_t);
 #pragma GCC unroll 8
@@ -200,7 +200,17 @@ template <uint32_t T, uint32_t P>
                __attribute__((always_inline)) { tiles.store<i()>(to, sizeof(lanes)); });
 }
 
-/// P panels times the rows [begin, end) of x, whole tiles.
+template <uint32_t P>
+inline void store_bf16_tile(const product_part& part, const panel_group& group,
+                            const rounded_tile& rows, const lanes* sums) {
+  float* y = group.y + rows.begin * group.y_stride;
+  for (uint32_t r = 0; r < rows.count; r++, y += group.y_stride) {
+    for (uint32_t p = 0; p < P; p++) store_panel(part, group.begin + p, sums[p * bf16_rows + r], y);
+  }
+}
+
+/// P panels times the rows [begin, end) of x, whole tiles. A chunk is multiplied while the next is
+/// made ready.
 template <uint32_t P>
 void multiply_bf16_block(const bf16_part& k, const panel_group& group, const x_rounded* x,
                          const x_layout& layout, uint32_t begin, uint32_t end, bf16_work& work) {
@@ -235,13 +245,8 @@ void multiply_bf16_block(const bf16_part& k, const panel_group& group, const x_r
     if (c.ends) work.tree.close(c.segment, 0, count * P * bf16_rows);
   }
   const lanes* sums = work.tree.sums(k.part.segment_end - 1, 0);
-  for (const rounded_tile* t = rows; t < rows + count; t++, sums += P * bf16_rows) {
-    float* y = group.y + t->begin * group.y_stride;
-    for (uint32_t r = 0; r < t->count; r++, y += group.y_stride) {
-      for (uint32_t p = 0; p < P; p++)
-        store_panel(k.part, group.begin + p, sums[p * bf16_rows + r], y);
-    }
-  }
+  for (uint32_t i = 0; i < count; i++, sums += P * bf16_rows)
+    store_bf16_tile<P>(k.part, group, rows[i], sums);
 }
 
 [[gnu::noinline]] void multiply_bf16_blocks(const bf16_part& k, const activations& x, float* y,

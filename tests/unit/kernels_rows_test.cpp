@@ -19,6 +19,9 @@ TEST(CpuRows, AreFoundByNameBestLast) {
   EXPECT_EQ(find_cpu_row("neon"), nullptr);
   EXPECT_STREQ(cpu_rows().front()->name, "reference");
   EXPECT_STREQ(cpu_rows().back()->name, "amx");
+  // Of other bits, and so none of those.
+  EXPECT_EQ(find_cpu_row("amx_tensor"), &amx_tensor);
+  EXPECT_EQ(std::ranges::count(cpu_rows(), &amx_tensor), 0);
 }
 
 TEST(CpuRows, TheBestRunsHereAndNoneBetterDoes) {
@@ -70,11 +73,11 @@ TEST(CpuRows, DefineNothingButThemselves) {
     return "_ZN5lethe" + std::to_string(row.size()) + row + "E";
   };
   using names = std::vector<std::string>;
-  for (auto [file, rows] :
-       std::vector<std::pair<std::string, names>>{{"reference", {"reference"}},
-                                                  {"avx2", {"avx2", "zen3"}},
-                                                  {"avx512", {"avx512"}},
-                                                  {"avx512vnni", {"avx512vnni", "amx", "zen4"}}}) {
+  for (auto [file, rows] : std::vector<std::pair<std::string, names>>{
+           {"reference", {"reference"}},
+           {"avx2", {"avx2", "zen3"}},
+           {"avx512", {"avx512"}},
+           {"avx512vnni", {"amx_tensor", "avx512vnni", "amx", "zen4"}}}) {
     std::string object = std::string(places::kernel_objects) + "/" + file + ".cpp.o";
     std::ranges::transform(rows, rows.begin(), symbol_of);
     EXPECT_EQ(exported(object), rows) << object;
