@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/cpu/amx_emulated.hpp"
 #include "tests/unit/kernels_attend_paged.hpp"
 #include "tests/unit/kernels_rows_here.hpp"
