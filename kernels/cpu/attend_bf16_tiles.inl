@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/cpu/attend_rounded.inl"
+#include "kernels/cpu/bf16_tiles.inl"
 #include "kernels/cpu/denormals.hpp"
 
 // Attention over bf16 keys and values in registers of tiles (amx_registers.hpp).
@@ -129,34 +130,18 @@ struct bf16_product {
 template <uint32_t T, uint32_t P>
 [[gnu::noinline]] void multiply_pairs(tile_registers& tiles, const bf16_product& p,
                                       bool from_zero) {
-  auto each_sum = [&](auto f) __attribute__((always_inline)) {
-    f(std::integral_constant<uint32_t, 4>(), p.to);
-    if constexpr (P > 1) f(std::integral_constant<uint32_t, 5>(), p.to + 16);
-    float* below = p.to + 16 * p.to_step / sizeof(float);
-    if constexpr (T > 1) f(std::integral_constant<uint32_t, 6>(), below);
-    if constexpr (T > 1 && P > 1) f(std::integral_constant<uint32_t, 7>(), below + 16);
-  };
-  each_sum([&](auto i, float* at) __attribute__((always_inline)) {
-    from_zero ? tiles.clear<i()>() : tiles.load<i()>(at, p.to_step);
-  });
-  for (size_t u = 0; u < p.units; u++) {
-    const char* x = reinterpret_cast<const char*>(p.x + u * bf16_together);
-    const paired_tile* by = p.by + u * p.unit_step;
-    tiles.load<0>(x, p.x_step);
-    tiles.load<2>(by[0], sizeof *by[0]);
-    tiles.multiply_bf16<4, 0, 2>();
-    if constexpr (P > 1) {
-      tiles.load<3>(by[1], sizeof *by[1]);
-      tiles.multiply_bf16<5, 0, 3>();
-    }
-    if constexpr (T > 1) {
-      tiles.load<1>(x + 16 * p.x_step, p.x_step);
-      tiles.multiply_bf16<6, 1, 2>();
-      if constexpr (P > 1) tiles.multiply_bf16<7, 1, 3>();
-    }
-  }
-  each_sum([&](auto i, float* at)
-               __attribute__((always_inline)) { tiles.store<i()>(at, p.to_step); });
+  multiply_bf16_units<T, P>(
+      tiles, uint32_t(p.units), from_zero,
+      [&](uint32_t t, uint32_t c) __attribute__((always_inline)) {
+        return tile_sums{p.to + t * 16 * p.to_step / sizeof(float) + c * 16, p.to_step};
+      },
+      p.x_step,
+      [&](uint32_t t, uint32_t u) __attribute__((always_inline)) {
+        return p.x + t * 16 * p.x_step / sizeof *p.x + u * bf16_together;
+      },
+      [&](uint32_t c, uint32_t u)
+          __attribute__((always_inline)) { return p.by[u * p.unit_step + c]; },
+      [](uint32_t) {});
 }
 
 /// All rows, whole tiles of them, by `columns` times 16 columns.

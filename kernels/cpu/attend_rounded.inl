@@ -140,7 +140,8 @@ struct value_passes {
 /// f(first query, number<queries>) for all queries.
 template <class F>
 inline void for_few_queries(uint32_t queries, F f) {
-  for (uint32_t q = 0; q < queries;) {
+  uint32_t q = 0;
+  while (q < queries) {
     by_count(least_of(queries - q, block_rows), [&]<uint32_t n>(number<n> count) {
       f(q, count);
       q += n;

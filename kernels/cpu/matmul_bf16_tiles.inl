@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <type_traits>
-
+#include "kernels/cpu/bf16_tiles.inl"
 #include "kernels/cpu/denormals.hpp"
 #include "kernels/cpu_row.hpp"
 #include "kernels/kernel_stack.hpp"
@@ -167,37 +166,19 @@ template <uint32_t T, uint32_t P>
 [[gnu::noinline]] void multiply_bf16_tiles(tile_registers& tiles, const bf16_chunk& c,
                                            const paired_unit* ready, const rounded_tile* x,
                                            lanes* sums, pairing<P>& next, uint32_t units) {
-  auto each_sum = [&](auto f) __attribute__((always_inline)) {
-    f(std::integral_constant<uint32_t, 4>(), sums);
-    if constexpr (P > 1) f(std::integral_constant<uint32_t, 5>(), sums + bf16_rows);
-    if constexpr (T > 1) f(std::integral_constant<uint32_t, 6>(), sums + P * bf16_rows);
-    if constexpr (T > 1 && P > 1) f(std::integral_constant<uint32_t, 7>(), sums + 3 * bf16_rows);
-  };
-  each_sum([&](auto i, lanes* from) __attribute__((always_inline)) {
-    c.begins ? tiles.clear<i()>() : tiles.load<i()>(from, sizeof(lanes));
-  });
-  for (uint32_t u = 0; u < c.count; u++, ready += P) {
-    auto load_x = [&](auto i) __attribute__((always_inline)) {
-      const rounded_tile& tile = x[i()];
-      tiles.load<i()>(tile.x + size_t{c.begin + u} * tile.count, sizeof(x_rounded));
-    };
-    load_x(std::integral_constant<uint32_t, 0>());
-    tiles.load<2>(ready[0].w, sizeof *ready[0].w);
-    tiles.multiply_bf16<4, 0, 2>();
-    if constexpr (P > 1) {
-      tiles.load<3>(ready[1].w, sizeof *ready[1].w);
-      tiles.multiply_bf16<5, 0, 3>();
-    }
-    if constexpr (T > 1) {
-      load_x(std::integral_constant<uint32_t, 1>());
-      tiles.multiply_bf16<6, 1, 2>();
-      if constexpr (P > 1) tiles.multiply_bf16<7, 1, 3>();
-    }
-    if (u < units) next.step();
-  }
+  multiply_bf16_units<T, P>(
+      tiles, c.count, c.begins,
+      [&](uint32_t t, uint32_t p) __attribute__((always_inline)) {
+        return tile_sums{(float*)(sums + (t * P + p) * bf16_rows), sizeof(lanes)};
+      },
+      sizeof(x_rounded),
+      [&](uint32_t t, uint32_t u)
+          __attribute__((always_inline)) { return x[t].x + size_t{c.begin + u} * x[t].count; },
+      [&](uint32_t p, uint32_t u) __attribute__((always_inline)) { return ready[u * P + p].w; },
+      [&](uint32_t u) __attribute__((always_inline)) {
+        if (u < units) next.step();
+      });
   for (uint32_t u = c.count; u < units; u++) next.step();
-  each_sum([&](auto i, lanes* to)
-               __attribute__((always_inline)) { tiles.store<i()>(to, sizeof(lanes)); });
 }
 
 template <uint32_t P>

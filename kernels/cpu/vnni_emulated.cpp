@@ -139,6 +139,27 @@ inline void round_to_bf16(lanes first, lanes second, uint16_t* to) {
 #include "kernels/cpu/attend_bf16_tiles.inl"
 
 namespace lethe {
+namespace {
+
+consteval cpu_row row_with_tiles() {
+  return {.name = "amx_emulated",
+          .x_tile_rows = amx_rows,
+          .matmul = matmul_amx<zen4_ways>,
+          .quantize = quantize<amx_rows>,
+          .kv_store = kv_store,
+          .attend = attend<attend_int8_amx>};
+}
+
+consteval cpu_row row_of_tensor_arithmetic() {
+  cpu_row row = row_with_tiles();
+  row.name = "amx_tensor_emulated";
+  row.matmul = matmul_tensor<zen4_ways>;
+  row.round = round_rows;
+  row.attend = attend<attend_int8_amx, attend_rounded>;
+  return row;
+}
+
+}  // namespace
 
 extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated;
 const cpu_row vnni_emulated{.name = "vnni_emulated",
@@ -148,18 +169,7 @@ const cpu_row vnni_emulated{.name = "vnni_emulated",
                             .row_to_float = row_to_float,
                             .kv_store = kv_store,
                             .attend = attend<>};
-const cpu_row amx_emulated{.name = "amx_emulated",
-                           .x_tile_rows = amx_rows,
-                           .matmul = matmul_amx<zen4_ways>,
-                           .quantize = quantize<amx_rows>,
-                           .kv_store = kv_store,
-                           .attend = attend<attend_int8_amx>};
-const cpu_row amx_tensor_emulated{.name = "amx_tensor_emulated",
-                                  .x_tile_rows = amx_rows,
-                                  .matmul = matmul_tensor<zen4_ways>,
-                                  .quantize = quantize<amx_rows>,
-                                  .round = round_rows,
-                                  .kv_store = kv_store,
-                                  .attend = attend<attend_int8_amx, attend_rounded>};
+constinit const cpu_row amx_emulated = row_with_tiles();
+constinit const cpu_row amx_tensor_emulated = row_of_tensor_arithmetic();
 
 }  // namespace lethe
