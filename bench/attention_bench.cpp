@@ -14,8 +14,10 @@
 #include <string>
 #include <thread>
 
+#include "bench/beyond_caches.hpp"
 #include "bench/spread.hpp"
 #include "parallel/kv_pool.hpp"
+#include "parallel/region.hpp"
 #include "parallel/stage.hpp"
 #include "parallel/team.hpp"
 #include "runtime/base/limits.hpp"
@@ -33,37 +35,54 @@ struct cache {
   kv_pool pool;
   std::vector<uint32_t> pages;
 
-  kv_view view(uint32_t layer, uint32_t head) const { return pool.view(layer, head, pages.data()); }
+  kv_view view(uint32_t layer, uint32_t head, uint32_t first_page = 0) const {
+    return pool.view(layer, head, pages.data() + first_page);
+  }
+  uint32_t pages_of(uint32_t tokens) const {
+    return (tokens + pool.layout().page_tokens - 1) / pool.layout().page_tokens;
+  }
   double token_bytes() const { return 2.0 * kv_row_bytes(pool.layout().type, head_dim); }
+};
+
+/// Floats as a step's activations lie.
+struct floats {
+  explicit floats(size_t count) : memory(map(count)) {}
+  float* data() const { return reinterpret_cast<float*>(memory.data()); }
+  static region map(size_t count) {
+    auto made = region::map(count * sizeof(float), "floats");
+    check(bool(made));
+    return *std::move(made);
+  }
+  region memory;
 };
 
 /// What attention works on besides the cache.
 struct desk {
   const cpu_row& row;
   team& threads;
-  std::vector<float> q, out, scratch;
-  size_t scratch_floats;
+  // Each thread's part of the scratch begins on a cache line of its own.
+  size_t scratch_floats =
+      (attention_scratch_floats(attention_block, group, head_dim) + 31) / 16 * 16;
+  floats q, out, scratch;
 
   desk(const cpu_row& r, team& t, uint32_t tokens)
-      : row(r), threads(t), q(size_t{tokens} * q_cols), out(q.size()) {
+      : row(r),
+        threads(t),
+        q(size_t{tokens} * q_cols),
+        out(size_t{tokens} * q_cols),
+        scratch(scratch_floats * t.size()) {
     std::mt19937 random(3);
     std::normal_distribution<float> draw;
-    for (float& v : q) v = draw(random);
-    // Each thread's begins on a cache line of its own.
-    scratch_floats = (attention_scratch_floats(attention_block, group, head_dim) + 31) / 16 * 16;
-    scratch.resize(scratch_floats * t.size() + 16);
+    for (float& v : std::span(q.data(), size_t{tokens} * q_cols)) v = draw(random);
   }
-  float* scratch_of(uint32_t thread) {
-    auto at = (reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64;
-    return reinterpret_cast<float*>(at) + thread * scratch_floats;
-  }
+  float* scratch_of(uint32_t thread) { return scratch.data() + thread * scratch_floats; }
 };
 
 /// Random rows, at another offset of one table for each head and chunk: enough for speed, and for
 /// answers that differ.
-result<cache> filled(kv_type type, uint32_t page_tokens, uint32_t context, const cpu_row& row) {
+result<cache> filled(kv_type type, uint32_t page_tokens, uint32_t tokens, const cpu_row& row) {
   if (page_tokens == 0) page_tokens = usual_page_tokens(type);
-  uint32_t pages = (context + page_tokens - 1) / page_tokens;
+  uint32_t pages = (tokens + page_tokens - 1) / page_tokens;
   auto pool = kv_pool::make({layers, kv_heads, head_dim, page_tokens, type}, pages);
   if (!pool) return pool.why();
   cache c{*std::move(pool), {}};
@@ -73,11 +92,11 @@ result<cache> filled(kv_type type, uint32_t page_tokens, uint32_t context, const
   std::mt19937 random(5);
   std::normal_distribution<float> draw;
   for (float& v : table) v = draw(random);
-  for (uint32_t at = 0; at < context; at += chunk)
+  for (uint32_t at = 0; at < tokens; at += chunk)
     for (uint32_t i = 0; i < layers * kv_heads; ++i) {
       const float* k = table.data() + (at / chunk * 131 + i * 17) % offsets;
       const float* v = table.data() + (at / chunk * 37 + i * 101 + 5) % offsets;
-      row.kv_store(c.view(i / kv_heads, i % kv_heads), at, std::min(chunk, context - at), k, v,
+      row.kv_store(c.view(i / kv_heads, i % kv_heads), at, std::min(chunk, tokens - at), k, v,
                    head_dim);
     }
   return c;
@@ -167,9 +186,9 @@ std::vector<double> plain(const kv_view& kv, const float* q, uint32_t position) 
 
 /// `tokens` queries from `position` on against one head, by one thread.
 void attend(desk& d, const cache& c, uint32_t layer, uint32_t head, uint32_t first,
-            uint32_t position, uint32_t tokens, uint32_t thread) {
+            uint32_t position, uint32_t tokens, uint32_t thread, uint32_t first_page = 0) {
   size_t at = size_t{first} * q_cols + size_t{head} * group * head_dim;
-  d.row.attend({.kv = c.view(layer, head),
+  d.row.attend({.kv = c.view(layer, head, first_page),
                 .q = d.q.data() + at,
                 .q_stride = q_cols,
                 .out = d.out.data() + at,
@@ -182,12 +201,13 @@ void attend(desk& d, const cache& c, uint32_t layer, uint32_t head, uint32_t fir
                 .scratch = d.scratch_of(thread)});
 }
 
-/// All layers of one token that sees `context` keys, as a step of decode has them.
-void decode(desk& d, const cache& c, uint32_t context) {
+/// All layers of one token that sees `context` keys, those from some page on, as a step of decode
+/// has them.
+void decode(desk& d, const cache& c, uint32_t context, uint32_t first_page) {
   d.threads.run([&](uint32_t thread) {
     for (uint32_t l = 0; l < layers; ++l) {
       for (uint32_t h = thread; h < kv_heads; h += d.threads.size())
-        attend(d, c, l, h, 0, context - 1, 1, thread);
+        attend(d, c, l, h, 0, context - 1, 1, thread, first_page);
       d.threads.meet();
     }
   });
@@ -207,14 +227,14 @@ void prefill(desk& d, const cache& c, uint32_t tokens) {
 
 /// Relative to the greatest number of the answer; where queries and weights are rounded, by that.
 bool is_right(const desk& d, const cache& c, uint32_t layer, uint32_t head, uint32_t token,
-              uint32_t position) {
+              uint32_t position, uint32_t first_page = 0) {
   for (uint32_t g : {0u, group - 1}) {
     size_t at = size_t{token} * q_cols + (size_t{head} * group + g) * head_dim;
-    auto expected = plain(c.view(layer, head), d.q.data() + at, position);
+    auto expected = plain(c.view(layer, head, first_page), d.q.data() + at, position);
     double most = 0, worst = 0;
     for (uint32_t i = 0; i < head_dim; ++i) {
       most = std::max(most, std::abs(expected[i]));
-      double off = std::abs(expected[i] - double(d.out[at + i]));
+      double off = std::abs(expected[i] - double(d.out.data()[at + i]));
       worst = std::isfinite(off) ? std::max(worst, off) : INFINITY;
     }
     bool rounds = d.row.round && c.view(layer, head).type == kv_type::bf16;
@@ -248,11 +268,16 @@ void print(const char* what, const std::string& type, uint32_t context, double b
       ops / s.median / 1e6);
 }
 
+/// Each round has keys and values that no cache has kept: between two steps of a model its weights
+/// are read.
 bool measure_decode(desk& d, const cache& c, const std::string& type, uint32_t context) {
-  decode(d, c, context);  // leaves the last layer's answer
-  for (uint32_t head : {0u, kv_heads - 1})
-    if (!is_right(d, c, layers - 1, head, 0, context - 1)) return false;
-  auto ms = timed([&] { decode(d, c, context); });
+  uint32_t pages = c.pages_of(context), turns = uint32_t(c.pages.size()) / pages, turn = 0;
+  for (uint32_t first_page : {0u, (turns - 1) * pages}) {
+    decode(d, c, context, first_page);  // leaves the last layer's answer
+    for (uint32_t head : {0u, kv_heads - 1})
+      if (!is_right(d, c, layers - 1, head, 0, context - 1, first_page)) return false;
+  }
+  auto ms = timed([&] { decode(d, c, context, turn++ % turns * pages); });
   print("attention_decode", type, context, c.token_bytes() * kv_heads * layers * context,
         4.0 * q_cols * context * layers, ms);
   return true;
@@ -291,7 +316,9 @@ int measure(flags f) {
   uint32_t longest = f.prompt;
   for (uint32_t context : f.contexts) longest = std::max(longest, context);
   for (const auto& name : f.kv) {
-    auto c = filled(types.at(name), f.page_tokens, longest, d.row);
+    double token_bytes = 2.0 * kv_row_bytes(types.at(name), head_dim) * kv_heads * layers;
+    uint32_t tokens = f.contexts.empty() ? 0 : uint32_t(double(beyond_caches()) / token_bytes);
+    auto c = filled(types.at(name), f.page_tokens, std::max(longest, tokens), d.row);
     if (!c) return fmt::print(stderr, "{}\n", c.why().text), 1;
     bool right = true;
     for (uint32_t context : f.contexts) right = right && measure_decode(d, *c, name, context);

@@ -16,10 +16,27 @@
 #include <thread>
 #include <vector>
 
+#include "bench/beyond_caches.hpp"
+
 namespace {
 
 using steady = std::chrono::steady_clock;
+/// What a thread reads in a round.
 constexpr size_t per_thread = size_t{256} << 20;
+
+/// All threads' memory for some rounds; each takes the next part, so that what it reads is in
+/// memory, not in a large cache that has it from the round before.
+class rounds_of_memory {
+ public:
+  rounds_of_memory(const char* at, uint32_t threads, size_t rounds)
+      : at_(at), a_round_(per_thread * threads), rounds_(rounds) {}
+  /// Of the next round; its threads' parts lie one behind the other.
+  const char* next() { return at_ + next_++ % rounds_ * a_round_; }
+
+ private:
+  const char* at_;
+  size_t a_round_, rounds_, next_ = 0;
+};
 
 /// What came out, so that no compiler leaves the work out.
 std::atomic<uint64_t> sink;
@@ -53,11 +70,13 @@ void stay_on(const std::vector<int>& cores, uint32_t thread) {
 }
 
 /// Seconds of each of `rounds` rounds of the work: all threads, each on its core, begin together.
-std::vector<double> time_rounds(const char* memory, uint32_t threads, int rounds,
+std::vector<double> time_rounds(rounds_of_memory& memory, uint32_t threads, int rounds,
                                 void (*work)(const char*)) {
   auto cores = own_cores();
   std::atomic<uint32_t> arrived = 0;
   std::vector<double> took;
+  std::vector<const char*> parts;
+  for (int r = 0; r < rounds; ++r) parts.push_back(memory.next());
   auto meet = [&arrived, threads](uint32_t nth) {
     arrived.fetch_add(1);
     while (arrived.load() < nth * threads) _mm_pause();
@@ -68,7 +87,7 @@ std::vector<double> time_rounds(const char* memory, uint32_t threads, int rounds
     for (int r = 0; r < rounds; ++r) {
       meet(++meetings);
       auto begin = steady::now();
-      work(memory + t * per_thread);
+      work(parts[size_t(r)] + t * per_thread);
       meet(++meetings);
       if (t == 0) took.push_back(std::chrono::duration<double>(steady::now() - begin).count());
     }
@@ -79,13 +98,13 @@ std::vector<double> time_rounds(const char* memory, uint32_t threads, int rounds
   return took;
 }
 
-double rate(const variant& v, const char* memory, uint32_t threads, int rounds) {
+double rate(const variant& v, rounds_of_memory& memory, uint32_t threads, int rounds) {
   auto took = time_rounds(memory, threads, rounds, v.work);
   return v.per_round * threads / *std::ranges::min_element(took);
 }
 
 /// A few rounds of each way, then more of the three best: one that met a busy moment has a second.
-best best_of(const char* what, const std::vector<variant>& ways, const char* memory,
+best best_of(const char* what, const std::vector<variant>& ways, rounds_of_memory& memory,
              uint32_t threads, bool show) {
   std::vector<std::pair<double, const variant*>> seen;
   for (const variant& v : ways) seen.emplace_back(rate(v, memory, threads, 2), &v);
@@ -334,12 +353,15 @@ int main(int argc, char** argv) {
   app.add_option("THREADS", threads, "each on a core of its own")->check(CLI::Range(1u, 256u));
   app.add_flag("--all", show, "print every variant, not only the best");
   CLI11_PARSE(app, argc, argv);
-  char* memory = map(per_thread * threads);
-  if (!memory) {
+  size_t a_round = per_thread * threads,
+         rounds = (lethe::bench::beyond_caches() + a_round - 1) / a_round;
+  char* mapped = map(rounds * a_round);
+  if (!mapped) {
     fmt::print(stderr, "probe: cannot map {} MiB; free some memory or use fewer threads\n",
-               (per_thread * threads) >> 20);
+               (rounds * a_round) >> 20);
     return 1;
   }
+  rounds_of_memory memory(mapped, threads, rounds);
   best read = best_of("read", ways_to_read(), memory, threads, show);
   best floats_best = best_of("fma", ways_with_floats(), memory, threads, show);
   best bytes_best = best_of("int8", ways_with_bytes(), memory, threads, show);

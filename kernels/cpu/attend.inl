@@ -123,31 +123,43 @@ inline tile_span tile_after(const attention_part& part, const tile_span& t) {
   return tile_at(part, t.base + attention_tile);
 }
 
-/// Where a tile lies, and the one after it, by turns; `whole`: if it lies in whole vectors.
+/// Where a tile lies, and those after it, by turns; `whole`: if it lies in whole vectors.
 template <class T>
 class tile_turns {
  public:
   const bool whole;
-  tile_turns(const kv_view& kv, const tile_span& first) : whole(has_whole_vectors(kv)), kv_(kv) {
-    if (whole) locate<T>(kv, first, places_[0]);
+  tile_turns(const attention_part& part, const tile_span& first)
+      : whole(has_whole_vectors(part.kv)), part_(part) {
+    if (whole) locate<T>(part.kv, first, places_[0]);
   }
-  const tile_places<T>& here() const { return places_[turn_]; }
+  const tile_places<T>& here() const { return places_[turn_ % count]; }
   /// Where `next` lies; after the last tile, where that does.
-  const tile_places<T>& after(const tile_span& next) {
-    if (next.first >= next.last) return here();
-    locate<T>(kv_, next, places_[1 - turn_]);
-    return places_[1 - turn_];
+  const tile_places<T>& after(const tile_span& next) { return find(next, 1) ? place(1) : here(); }
+  /// The two tiles after `next`, to be asked for during this one and that, each so many parts of
+  /// work; whoever has asked during this one goes on.
+  coming_evenly& coming(const tile_span& next, uint32_t parts) {
+    if (!whole || turn_ % 2 != 0) return coming_;
+    if (turn_ == 0) find(next, 1);
+    tile_span second = tile_after(part_, next);
+    coming_ = {};
+    if (!find(second, 2)) return coming_;
+    bool third = find(tile_after(part_, second), 3);
+    return coming_ = {place(2), place(third ? 3 : 2), part_.kv, 2 * parts};
   }
-  /// `next`, to be asked for during so many parts of the work on this one.
-  coming_evenly coming(const tile_span& next, uint32_t parts) {
-    if (!whole || next.first >= next.last) return {};
-    return {after(next), kv_, parts};
-  }
-  void turn() { turn_ = 1 - turn_; }
+  void turn() { turn_++; }
 
  private:
-  const kv_view& kv_;
-  tile_places<T> places_[2];
+  static constexpr uint32_t count = 4;
+  tile_places<T>& place(uint32_t ahead) { return places_[(turn_ + ahead) % count]; }
+  /// Whether there is such a tile.
+  bool find(const tile_span& tile, uint32_t ahead) {
+    if (tile.first >= tile.last) return false;
+    locate<T>(part_.kv, tile, place(ahead));
+    return true;
+  }
+  const attention_part& part_;
+  tile_places<T> places_[count];
+  coming_evenly coming_;
   uint32_t turn_ = 0;
 };
 
@@ -168,7 +180,7 @@ inline void walk_pages(const attention_work& w, Score score, Weigh weigh, Sum su
   const kv_view& kv = w.part.kv;
   bool halves = by_halves(w.part);
   tile_span t = first_tile(w.part);
-  tile_turns<T> turns(kv, t);
+  tile_turns<T> turns(w.part, t);
   while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
     const tile_places<T>&here = turns.here(), &after = turns.after(next);
@@ -193,16 +205,16 @@ void attend_in_pages(const attention_work& w) {
 }
 
 /// Many queries share keys and values: floats where they lie, others as a copy that is made once a
-/// tile. The next tile is asked for while scores become weights.
+/// tile. Those that come are asked for while scores become weights.
 template <class T>
 void attend_shared(const attention_work& w) {
   const kv_view& kv = w.part.kv;
   float *keys = w.in(w.at.keys), *values = w.in(w.at.values);
   tile_span t = first_tile(w.part);
-  tile_turns<T> turns(kv, t);
+  tile_turns<T> turns(w.part, t);
   while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
-    coming_evenly coming = turns.coming(next, w.queries);
+    coming_evenly& coming = turns.coming(next, w.queries);
     auto work_on = [&](const auto& tile_keys, const auto& tile_values) {
       score(w, t, tile_keys);
       weigh_all<T>(w, t, [&] { coming.ask(1); });
@@ -228,10 +240,10 @@ void attend_int8(const attention_work& w) {
   int8_t *key_copy = reinterpret_cast<int8_t*>(w.in(w.at.keys)),
          *value_copy = reinterpret_cast<int8_t*>(w.in(w.at.values));
   tile_span t = first_tile(w.part);
-  tile_turns<int8_numbers> turns(kv, t);
+  tile_turns<int8_numbers> turns(w.part, t);
   while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
-    coming_evenly coming = turns.coming(next, parts_of_tile(w.queries, kv.head_dim));
+    coming_evenly& coming = turns.coming(next, parts_of_tile(w.queries, kv.head_dim));
     turns.whole ? load_scales(t, turns.here(), key_scales, value_scales)
                 : load_scales_one_by_one(kv, t, key_scales, value_scales);
     int8_keys keys = turns.whole ? keys_in_pages(kv, turns.here()) : copy_keys(kv, t, key_copy);

@@ -114,10 +114,10 @@ void attend_int8_amx(const attention_work& w) {
   tile_values products{room, room + attend_amx_queries * w.at.padded_dim};
   int8_t* copy = reinterpret_cast<int8_t*>(w.in(w.at.values));
   tile_span t = first_tile(w.part);
-  tile_turns<int8_numbers> turns(kv, t);
+  tile_turns<int8_numbers> turns(w.part, t);
   while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
-    coming_evenly coming = turns.coming(next, w.queries);
+    coming_evenly& coming = turns.coming(next, w.queries);
     load_scales(t, turns.here(), w.in(w.at.key_scales), w.in(w.at.value_scales));
     int8_keys keys = keys_in_pages(kv, turns.here());
     int8_values values = join_values(turns.here(), copy, w.at.padded_dim);

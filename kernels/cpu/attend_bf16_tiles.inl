@@ -175,10 +175,10 @@ void attend_in_tiles(const attention_work& w) {
   tile_registers tiles(16, bf16_together * sizeof(uint16_t));
   round_queries(w);
   tile_span t = first_tile(w.part);
-  tile_turns<rounded_numbers> turns(kv, t);
+  tile_turns<rounded_numbers> turns(w.part, t);
   while (t.first < t.last) {
     tile_span next = tile_after(w.part, t);
-    coming_evenly coming = turns.coming(next, pairs_of_tile::parts(kv.head_dim));
+    coming_evenly& coming = turns.coming(next, pairs_of_tile::parts(kv.head_dim));
     vectors ? pairs_of_tile(w, t, turns.here(), coming).make() : make_pairs_one_by_one(w, t);
     multiply_all_pairs(tiles, by_keys, w.queries, attention_tile / 16, true);
     weigh_all<rounded_numbers>(w, t, [] {});

@@ -116,47 +116,45 @@ struct coming {
   }
 };
 
-/// The next tile's keys and values, asked for into the second cache in the order they lie in,
-/// evenly while `parts` of this tile's work are done. Without a next tile nothing is asked for.
+/// The keys and values of two tiles, asked for into the second cache evenly while `parts` of the
+/// work on those before are done: four streams of lines side by side, as a processor that reads
+/// ahead follows one in each 4 KiB. A default one asks for nothing.
 class coming_evenly {
  public:
   coming_evenly() = default;
   template <class T>
-  coming_evenly(const tile_places<T>& places, const kv_view& kv, uint32_t parts)
-      : shares_(places.share), lines_((16 * kv_row_bytes(kv.type, kv.head_dim) + 63) / 64) {
-    each_ = (runs * lines_ + parts - 1) / parts;
-    begin_run();
+  coming_evenly(const tile_places<T>& first, const tile_places<T>& second, const kv_view& kv,
+                uint32_t parts)
+      : shares_{first.share, second.share},
+        share_bytes_((16 * kv_row_bytes(kv.type, kv.head_dim) + 63) / 64 * 64) {
+    a_part_ = (shares * share_bytes_ * (whole / 64) + parts - 1) / parts;
+    begin_share();
   }
-  /// Not inlined, g++ takes it for a call without effect.
   [[gnu::always_inline]] void ask(uint32_t parts) {
-    const std::byte *line = next_, *end = end_;
-    for (uint32_t lines = parts * each_; lines > 0; lines--) {
-      __builtin_prefetch(line, 0, 2);
-      line += 64;
-      if (line == end) {
-        begin_run();
-        line = next_, end = end_;
-      }
+    for (due_ += parts * a_part_; due_ >= whole; due_ -= whole) {
+#pragma GCC unroll 4
+      for (const std::byte* stream : streams_) __builtin_prefetch(stream + at_, 0, 2);
+      at_ += 64;
+      if (at_ == share_bytes_) begin_share();
     }
-    next_ = line;
   }
 
  private:
-  static constexpr uint32_t runs = attention_tile / 16 * 2;
-  /// A share's keys, or its values; behind the last, no more lines.
-  [[gnu::noinline]] void begin_run() {
-    if (run_ == runs) {
-      each_ = 0;
+  static constexpr uint32_t shares = attention_tile / 16, whole = 256;
+  /// Behind the last one nothing more is asked for. Not inlined, it would be in each loop.
+  [[gnu::noinline]] void begin_share() {
+    if (share_ == shares) {
+      a_part_ = 0, due_ = whole;
       return;
     }
-    const page_share& share = shares_[run_ / 2];
-    next_ = run_ % 2 == 0 ? share.keys : share.values;
-    end_ = next_ + size_t{lines_} * 64;
-    run_++;
+    streams_[0] = shares_[0][share_].keys, streams_[1] = shares_[0][share_].values;
+    streams_[2] = shares_[1][share_].keys, streams_[3] = shares_[1][share_].values;
+    at_ = 0, share_++;
   }
-  const page_share* shares_ = nullptr;
-  const std::byte *next_ = nullptr, *end_ = nullptr;
-  uint32_t lines_ = 0, each_ = 0, run_ = 0;
+  const page_share* shares_[2] = {};
+  const std::byte* streams_[4] = {};
+  uint32_t share_bytes_ = 0, at_ = 0, share_ = 0;
+  uint32_t a_part_ = 0, due_ = 0;  // parts of a line, `whole` of them one
 };
 
 /// A product beside which nothing is asked for.

@@ -55,7 +55,8 @@ inline weighted_values weighted_of(const attention_work& w) {
 using tile_scores = lanes[attention_tile / 16];
 
 template <class T>
-inline void load_scores(const attention_work& w, uint32_t q, tile_scores& s) {
+[[gnu::always_inline]] inline void load_scores(const attention_work& w, uint32_t q,
+                                               tile_scores& s) {
   size_t from = size_t{q} * attention_tile;
   for (uint32_t v = 0; v < attention_tile / 16; v++) {
     if constexpr (scaled<T>) {
@@ -79,19 +80,28 @@ inline void mask_scores(tile_scores& s, span_of_k seen) {
   }
 }
 
-/// Brings what a query has summed so far to a new greatest score, as few tiles have one.
-inline void raise_to(const attention_work& w, uint32_t q, const tile_scores& s) {
+/// Brings what a query has summed so far to a new greatest score, the greatest of these, as few
+/// tiles have one.
+[[gnu::noinline]] void raise_to(const attention_work& w, uint32_t q, lanes scores) {
   float& before = w.in(w.at.maxima)[q];
-  lanes greatest = s[0];
-  for (uint32_t v = 1; v < attention_tile / 16; v++) greatest = max(greatest, s[v]);
-  if (bits_of(less(set1(before), greatest)) == 0) return;
-  float now = max_of(greatest);
-  if (!(now > before)) return;
+  float now = max_of(scores);
+  if (!(now > before)) return;  // some were no numbers
   lanes less_by = two_to(sub(set1(before), set1(now)));
   float* sum = w.in(w.at.sums) + q * w.at.padded_dim;
   for (size_t i = 0; i < w.at.padded_dim; i += 16) store(sum + i, mul(load(sum + i), less_by));
   w.in(w.at.totals)[q] *= first_of(less_by);
   before = now;
+}
+
+/// The greatest score so far, once it is known whether this tile has a greater one.
+[[gnu::always_inline]] inline lanes greatest_so_far(const attention_work& w, uint32_t q,
+                                                    const tile_scores& s) {
+  lanes here = s[0];
+  for_each_of<attention_tile / 16 - 1>([&](uint32_t v) { here = max(here, s[v + 1]); });
+  const float& before = w.in(w.at.maxima)[q];
+  if (bits_of(less(set1(before), here)) != 0) [[unlikely]]
+    raise_to(w, q, here);
+  return set1(before);
 }
 
 /// Whether weights are rounded as they are.
@@ -104,14 +114,15 @@ constexpr bool rounds_weights = requires {
 constexpr uint32_t weighed_together = 4;
 
 /// One query's scores become weights relative to the greatest score so far; those of int8 values
-/// are multiplied with their scales, others rounded, once they are in the total.
+/// are multiplied with their scales, others rounded, once they are in the total. Always inline, and
+/// so is what it calls: scores and totals stay in registers.
 template <class T>
-inline void weigh(const attention_work& w, uint32_t q, span_of_k seen, lanes& total, lanes& most) {
+[[gnu::always_inline]] inline void weigh(const attention_work& w, uint32_t q, span_of_k seen,
+                                         lanes& total, lanes& most) {
   tile_scores s;
   load_scores<T>(w, q, s);
   if (seen.end - seen.begin < attention_tile) mask_scores(s, seen);
-  raise_to(w, q, s);
-  lanes greatest = set1(w.in(w.at.maxima)[q]);
+  lanes greatest = greatest_so_far(w, q, s);
   for (lanes& score : s) score = sub(score, greatest);
   two_to_each(s);
   float* to = w.in(w.at.scores) + size_t{q} * attention_tile;
@@ -160,6 +171,7 @@ inline void weigh_all(const attention_work& w, const tile_span& t, F f) {
   for (uint32_t q = 0; q < w.queries; q += weighed_together) {
     count = least_of(weighed_together, w.queries - q);
     lanes total[weighed_together], most[weighed_together];
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < weighed_together; i++) {
       total[i] = most[i] = zero();
       if (i >= count) continue;

@@ -19,7 +19,7 @@ inline constexpr float log2_e = 0x1.715476p+0f;
 /// -126), since denormals are slow. A NaN stays one. Step by step for all of x: each step waits for
 /// the one before it, and the others fill that time.
 template <uint32_t count>
-inline void two_to_each(lanes (&x)[count]) {
+[[gnu::always_inline]] inline void two_to_each(lanes (&x)[count]) {
   // 1 + r * (...), fitted on |r| <= 1/2 to a relative error of 9.4e-8.
   constexpr float of_r[] = {0x1.3ce93ep-7f, 0x1.c6b840p-5f, 0x1.ebf9c0p-3f, 0x1.62e428p-1f, 1};
   lanes r[count], p[count];

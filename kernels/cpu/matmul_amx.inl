@@ -25,23 +25,6 @@ static_assert(amx_rows - 1 <= x_units_beyond);
 using tile_products = int32_t[amx_rows][panel_rows];
 using amx_sums = segment_tree<amx_block_rows * amx_panels>;  // tile after tile, [panel][row]
 
-/// A panel's weights that come next, asked for into the second cache evenly: many at once cost
-/// nearly half as much again.
-class lines_evenly {
- public:
-  lines_evenly() = default;
-  lines_evenly(const uint8_t* from, uint32_t bytes, uint32_t steps)
-      : at_(from), a_step_(steps == 0 ? 0 : (bytes * whole / 64 + steps - 1) / steps) {}
-  [[gnu::always_inline]] void step() {
-    for (due_ += a_step_; due_ >= whole; due_ -= whole, at_ += 64) __builtin_prefetch(at_, 0, 2);
-  }
-
- private:
-  static constexpr uint32_t whole = 256;
-  const uint8_t* at_ = nullptr;
-  uint32_t a_step_ = 0, due_ = 0;  // parts of a line, `whole` of them one
-};
-
 template <dtype T>
 struct amx_work {
   amx_work(const product_part& part, uint32_t tile_rows)
@@ -82,7 +65,7 @@ template <dtype T, uint32_t P>
     }
     x += tile.step, ready += P;
 #pragma GCC unroll 2
-    for (lines_evenly& lines : coming) lines.step();
+    for (lines_evenly& lines : coming) lines.step<cache::second>();
   };
   auto store = [&](auto turn) __attribute__((always_inline)) {
     tiles.store<4 + 2 * turn()>(to[0], 64);
@@ -124,7 +107,7 @@ template <bool minimums, uint32_t R>
   const x_unit *x = m.x, *next = m.next;
   for (uint32_t u = 0; u < c.units.size(); u++) {
     lanes scale = scales[0];
-    coming.step();
+    coming.step<cache::second>();
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < R; r++) {
       lanes product = to_float(int_load((*products)[r]));

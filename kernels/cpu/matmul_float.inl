@@ -130,11 +130,19 @@ struct float_chunk {
   bool begins, ends;
 };
 
+/// The rows of x after these R come next: every fourth of them is asked for, another quarter each
+/// time, so that in 16 columns, as many as a line holds, all are.
+template <uint32_t R>
+[[gnu::always_inline]] inline void ask_for_rows_after(const float_stretch& s) {
+  for (uint32_t r = 0; r < R; r += 4)
+    __builtin_prefetch(s.x + (R + r + s.count / 4 % 4) * s.x_stride);
+}
+
 /// P panels, floats that are near, times R rows of a block from `row` on.
 template <uint32_t P, uint32_t R>
 [[gnu::noinline]] void add_float_tile(const product_part& part, const panel_group& group,
                                       const float_chunk& c, const float_stretch& s, uint32_t row,
-                                      lines_ahead ahead, float_work<P>& work) {
+                                      lines_evenly& coming, float_work<P>& work) {
   using weights = f32_weights<cache::none>;
   bool last = c.ends && c.segment + 1 == part.segment_end;
   if (last) fetch_tile(part, group, row, R);
@@ -145,7 +153,8 @@ template <uint32_t P, uint32_t R>
   for (uint32_t i = 0; i < P * R; i++) sums[i] = before[i];
   float_stretch rest = s;
   while (rest.count >= 4) {
-    ahead.step<P>();
+    coming.step<cache::first, P>();
+    ask_for_rows_after<R>(rest);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++, rest.w += weights::bytes, rest.x++)
       add_column<weights, P, R>(rest, sums);
@@ -166,12 +175,12 @@ template <uint32_t P, uint32_t R>
 /// add_float_tile for 1 to R rows.
 template <uint32_t P, uint32_t R = float_tile_rows>
 void add_float_rows(const product_part& part, const panel_group& group, const float_chunk& c,
-                    const float_stretch& s, uint32_t row, uint32_t rows, const lines_ahead& ahead,
+                    const float_stretch& s, uint32_t row, uint32_t rows, lines_evenly& coming,
                     float_work<P>& work) {
   if constexpr (R > 1) {
-    if (rows < R) return add_float_rows<P, R - 1>(part, group, c, s, row, rows, ahead, work);
+    if (rows < R) return add_float_rows<P, R - 1>(part, group, c, s, row, rows, coming, work);
   }
-  add_float_tile<P, R>(part, group, c, s, row, ahead, work);
+  add_float_tile<P, R>(part, group, c, s, row, coming, work);
 }
 
 /// A step of K for a block. `next` is where the first panel's weights after it lie.
@@ -190,12 +199,10 @@ void add_float_step(const product_part& part, const panel_group& group, const fl
   }
   uint32_t height = equal_parts(rows, float_tile_rows);
   uint32_t tiles = (rows + height - 1) / height;
-  uint32_t bytes = s.count * Weights::bytes, times = greatest_of(tiles * (s.count / 4), 1);
-  lines_ahead ahead{next, next + bytes, group.stride, (bytes / 64 + times - 1) / times};
+  lines_evenly coming(next, s.count * Weights::bytes, tiles * (s.count / 4), group.stride);
   for (uint32_t r = 0; r < rows; r += height) {
     near.x = s.x + r * s.x_stride;
-    add_float_rows<P>(part, group, c, near, r, least_of(height, rows - r), ahead, work);
-    ahead.at += s.count / 4 * ahead.lines * 64;
+    add_float_rows<P>(part, group, c, near, r, least_of(height, rows - r), coming, work);
   }
 }
 

@@ -156,7 +156,7 @@ struct chunk {
 /// Units of P panels that are ready, unit u of panel p at ready[u * P + p], times R rows of x.
 template <dtype T, uint32_t P, uint32_t R, class Unit>
 [[gnu::noinline]] void add_tile(const product_part& part, const panel_group& group, const chunk& c,
-                                const row_tile& tile, const x_unit* x, lines_ahead ahead,
+                                const row_tile& tile, const x_unit* x, lines_evenly& coming,
                                 quant_work<Unit>& work) {
   bool last = c.ends && c.segment + 1 == part.segment_end;
   if (last) fetch_tile(part, group, tile.begin, tile.count);
@@ -169,7 +169,7 @@ template <dtype T, uint32_t P, uint32_t R, class Unit>
     const Unit* u[P];
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < P; p++) u[p] = ready + p;
-    ahead.step<P>();
+    coming.step<cache::first, P>();
     if constexpr (!float_sums_stay) asm("" : "+m"(sums));  // they are in memory between units
     add_unit<T, P, R>(u, x, sums, sums);
   }
@@ -185,12 +185,11 @@ template <dtype T, uint32_t P, uint32_t R, class Unit>
 /// add_tile for 1 to R rows of x.
 template <dtype T, uint32_t P, uint32_t R = tile_rows, class Unit>
 void add_rows(const product_part& part, const panel_group& group, const chunk& c,
-              const row_tile& tile, const x_unit* x, const lines_ahead& ahead,
-              quant_work<Unit>& work) {
+              const row_tile& tile, const x_unit* x, lines_evenly& coming, quant_work<Unit>& work) {
   if constexpr (R > 1) {
-    if (tile.count < R) return add_rows<T, P, R - 1>(part, group, c, tile, x, ahead, work);
+    if (tile.count < R) return add_rows<T, P, R - 1>(part, group, c, tile, x, coming, work);
   }
-  add_tile<T, P, R>(part, group, c, tile, x, ahead, work);
+  add_tile<T, P, R>(part, group, c, tile, x, coming, work);
 }
 
 /// Where a group's weights from unit u on lie; behind K come the next panels.
@@ -204,20 +203,18 @@ inline const uint8_t* weights_from(const panel_group& group, unit_range k, uint3
 template <dtype T, uint32_t P, class Unit>
 void add_chunk(const product_part& part, const panel_group& group, const chunk& c,
                const row_block& rows, quant_work<Unit>& work) {
-  uint32_t units = c.units.size(), bytes = units * unit_bytes(T), steps = 0;
+  uint32_t units = c.units.size(), steps = 0;
   for (uint32_t p = 0; p < P; p++) {
     for (uint32_t u = 0; u < units; u++) {
       prepare_unit<T>(find_unit<T>(group.panel(p), c.units.begin + u), work.ready[u * P + p]);
     }
   }
   for_tiles<tile_rows>(rows, [&](const row_tile&) { steps += units; });
-  steps = greatest_of(steps, 1);
   const uint8_t* next = weights_from<T>(group, rows.k, c.units.end);
-  lines_ahead ahead{next, next + bytes, group.stride, (bytes / 64 + steps - 1) / steps};
+  lines_evenly coming(next, units * unit_bytes(T), steps, group.stride);
   for_tiles<tile_rows>(rows, [&](const row_tile& tile) {
     const x_unit* x = tile.x + size_t{c.units.begin - rows.k.begin} * tile.step;
-    add_rows<T, P>(part, group, c, tile, x, ahead, work);
-    ahead.at += units * ahead.lines * 64;
+    add_rows<T, P>(part, group, c, tile, x, coming, work);
   });
 }
 

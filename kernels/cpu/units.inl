@@ -202,21 +202,6 @@ template <dtype T, class Unit, uint32_t P, uint32_t R>
   }
 }
 
-/// Weights that are asked for, into the first cache, while others are multiplied: of each panel so
-/// many lines a step, up to `end`.
-struct lines_ahead {
-  const uint8_t *at, *end;
-  size_t stride;
-  uint32_t lines;
-  template <uint32_t P>
-  void step() {
-    for (uint32_t i = 0; i < lines && at < end; i++, at += 64) {
-#pragma GCC unroll 4
-      for (uint32_t p = 0; p < P; p++) __builtin_prefetch(at + p * stride);
-    }
-  }
-};
-
 /// sums[p * R + r] = before[p * R + r] + panel p * row r for one unit: the integer sum times both
 /// scales, then the minimum times x's sum, each one fused multiply-add.
 template <dtype T, uint32_t P, uint32_t R, class Unit>
