@@ -1,7 +1,8 @@
 // Attention alone, in the shape of Llama-3.2-1B: keys and values of all layers in pages as the
 // engine has them, a rank's threads that share out the key/value heads. For each type of cache one
 // token against a context (bound by reading), and a prompt (bound by arithmetic). Answers are
-// compared with a plain computation in doubles first. Prints a line of JSON for each.
+// compared with a plain computation in doubles first. Prints a line of JSON for each. One token's
+// keys and values come out of memory: four times the last cache is taken for them.
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -37,9 +39,6 @@ struct cache {
 
   kv_view view(uint32_t layer, uint32_t head, uint32_t first_page = 0) const {
     return pool.view(layer, head, pages.data() + first_page);
-  }
-  uint32_t pages_of(uint32_t tokens) const {
-    return (tokens + pool.layout().page_tokens - 1) / pool.layout().page_tokens;
   }
   double token_bytes() const { return 2.0 * kv_row_bytes(pool.layout().type, head_dim); }
 };
@@ -78,11 +77,23 @@ struct desk {
   float* scratch_of(uint32_t thread) { return scratch.data() + thread * scratch_floats; }
 };
 
-/// Random rows, at another offset of one table for each head and chunk: enough for speed, and for
-/// answers that differ.
-result<cache> filled(kv_type type, uint32_t page_tokens, uint32_t tokens, const cpu_row& row) {
+uint32_t pages_of(uint32_t tokens, uint32_t page_tokens) {
+  return (tokens + page_tokens - 1) / page_tokens;
+}
+
+/// As many contexts of each length as rounds take turns with, and room for the prompt. Random rows,
+/// at another offset of one table for each head and chunk: enough for speed, and for answers that
+/// differ.
+result<cache> filled(kv_type type, uint32_t page_tokens, uint32_t prompt,
+                     const std::vector<uint32_t>& contexts, const cpu_row& row) {
   if (page_tokens == 0) page_tokens = usual_page_tokens(type);
-  uint32_t pages = (tokens + page_tokens - 1) / page_tokens;
+  uint32_t pages = pages_of(prompt, page_tokens);
+  for (uint32_t context : contexts) {
+    size_t bytes = size_t{2} * kv_row_bytes(type, head_dim) * kv_heads * layers * context;
+    size_t turns = rounds_beyond_caches(bytes);
+    pages = std::max(pages, uint32_t(turns * pages_of(context, page_tokens)));
+  }
+  uint32_t tokens = pages * page_tokens;
   auto pool = kv_pool::make({layers, kv_heads, head_dim, page_tokens, type}, pages);
   if (!pool) return pool.why();
   cache c{*std::move(pool), {}};
@@ -268,10 +279,11 @@ void print(const char* what, const std::string& type, uint32_t context, double b
       ops / s.median / 1e6);
 }
 
-/// Each round has keys and values that no cache has kept: between two steps of a model its weights
-/// are read.
+/// Rounds take turns with keys and values, so that they come out of memory: between two steps of a
+/// model its weights are read.
 bool measure_decode(desk& d, const cache& c, const std::string& type, uint32_t context) {
-  uint32_t pages = c.pages_of(context), turns = uint32_t(c.pages.size()) / pages, turn = 0;
+  uint32_t pages = pages_of(context, c.pool.layout().page_tokens);
+  uint32_t turns = uint32_t(c.pages.size()) / pages, turn = 0;
   for (uint32_t first_page : {0u, (turns - 1) * pages}) {
     decode(d, c, context, first_page);  // leaves the last layer's answer
     for (uint32_t head : {0u, kv_heads - 1})
@@ -313,12 +325,8 @@ int measure(flags f) {
   if (!t) return fmt::print(stderr, "{}\n", t.why().text), 1;
   std::erase(f.contexts, 0u);
   desk d(*row, **t, std::max(f.prompt, 1u));
-  uint32_t longest = f.prompt;
-  for (uint32_t context : f.contexts) longest = std::max(longest, context);
   for (const auto& name : f.kv) {
-    double token_bytes = 2.0 * kv_row_bytes(types.at(name), head_dim) * kv_heads * layers;
-    uint32_t tokens = f.contexts.empty() ? 0 : uint32_t(double(beyond_caches()) / token_bytes);
-    auto c = filled(types.at(name), f.page_tokens, std::max(longest, tokens), d.row);
+    auto c = filled(types.at(name), f.page_tokens, f.prompt, f.contexts, d.row);
     if (!c) return fmt::print(stderr, "{}\n", c.why().text), 1;
     bool right = true;
     for (uint32_t context : f.contexts) right = right && measure_decode(d, *c, name, context);

@@ -353,8 +353,7 @@ int main(int argc, char** argv) {
   app.add_option("THREADS", threads, "each on a core of its own")->check(CLI::Range(1u, 256u));
   app.add_flag("--all", show, "print every variant, not only the best");
   CLI11_PARSE(app, argc, argv);
-  size_t a_round = per_thread * threads,
-         rounds = (lethe::bench::beyond_caches() + a_round - 1) / a_round;
+  size_t a_round = per_thread * threads, rounds = lethe::bench::rounds_beyond_caches(a_round);
   char* mapped = map(rounds * a_round);
   if (!mapped) {
     fmt::print(stderr, "probe: cannot map {} MiB; free some memory or use fewer threads\n",

@@ -135,16 +135,17 @@ class tile_turns {
   const tile_places<T>& here() const { return places_[turn_ % count]; }
   /// Where `next` lies; after the last tile, where that does.
   const tile_places<T>& after(const tile_span& next) { return find(next, 1) ? place(1) : here(); }
-  /// The two tiles after `next`, to be asked for during this one and that, each so many parts of
-  /// work; whoever has asked during this one goes on.
+  /// Two tiles to be asked for during this tile, so many parts of work: during the first one those
+  /// after it, then two by two those after `next`, for two tiles' time.
   coming_evenly& coming(const tile_span& next, uint32_t parts) {
-    if (!whole || turn_ % 2 != 0) return coming_;
-    if (turn_ == 0) find(next, 1);
-    tile_span second = tile_after(part_, next);
+    bool first = turn_ == 0, second_of_two = !first && turn_ % 2 == 0;
+    if (!whole || second_of_two) return coming_;
+    uint32_t ahead = first ? 1 : 2;
+    tile_span one = first ? next : tile_after(part_, next), other = tile_after(part_, one);
     coming_ = {};
-    if (!find(second, 2)) return coming_;
-    bool third = find(tile_after(part_, second), 3);
-    return coming_ = {place(2), place(third ? 3 : 2), part_.kv, 2 * parts};
+    if (!find(one, ahead)) return coming_;
+    bool both = find(other, ahead + 1);
+    return coming_ = {place(ahead), place(both ? ahead + 1 : ahead), part_.kv, ahead * parts};
   }
   void turn() { turn_++; }
 
@@ -205,7 +206,7 @@ void attend_in_pages(const attention_work& w) {
 }
 
 /// Many queries share keys and values: floats where they lie, others as a copy that is made once a
-/// tile. Those that come are asked for while scores become weights.
+/// tile. The tiles that come are asked for while scores become weights.
 template <class T>
 void attend_shared(const attention_work& w) {
   const kv_view& kv = w.part.kv;

@@ -11,7 +11,7 @@ namespace {
 
 /// bf16 numbers whose weights are rounded to theirs, 32 keys' at a time.
 struct rounded_numbers : bf16_numbers {
-  static void put_weights(const tile_scores& s, float* to) {
+  [[gnu::always_inline]] static void put_weights(const tile_scores& s, float* to) {
     uint16_t* numbers = reinterpret_cast<uint16_t*>(to);
     for (uint32_t v = 0; v < attention_tile / 16; v += 2)
       round_to_bf16(s[v], s[v + 1], numbers + v * 16);
@@ -44,7 +44,7 @@ inline void round_queries(const attention_work& w) {
 inline constexpr uint16_t no_numbers[16] = {};
 
 /// Makes pairs of a tile's keys and values that lie in vectors. Of keys that nobody sees, which may
-/// be anything, values are zeros, as their weights are. The next tile is asked for meanwhile.
+/// be anything, values are zeros, as their weights are. Tiles that come are asked for meanwhile.
 class pairs_of_tile {
  public:
   pairs_of_tile(const attention_work& w, const tile_span& t,

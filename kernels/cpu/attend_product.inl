@@ -24,7 +24,7 @@ struct span_of_k {
 /// Sums kept in registers at once: rows x vectors of them. Where one register holds all 16 lanes
 /// there are 32 registers, else 16 that hold half. Four rows are eight of those, just what keeps
 /// two multipliers busy whose results come four cycles later: the least delay shows. Floats leave
-/// registers for six, which need fewer loads for a product, too.
+/// registers for six; whole ones have them anyway, and six rows need fewer loads for a product.
 constexpr bool whole_registers = alignof(lanes) == sizeof(lanes);
 constexpr uint32_t block_rows = 4, wide_rows = 6;
 constexpr uint32_t block_vectors = whole_registers ? 4 : 1;

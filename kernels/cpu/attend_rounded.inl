@@ -25,7 +25,7 @@ inline void round_floats(lanes first, lanes second, float* to) {
   store(to + 16, from_bf16(rounded + 16));
 }
 struct rounded_floats : bf16_numbers {
-  static void put_weights(const tile_scores& s, float* to) {
+  [[gnu::always_inline]] static void put_weights(const tile_scores& s, float* to) {
     for (uint32_t v = 0; v < attention_tile / 16; v += 2) round_floats(s[v], s[v + 1], to + v * 16);
   }
 };

@@ -118,18 +118,20 @@ struct coming {
 
 /// The keys and values of two tiles, asked for into the second cache evenly while `parts` of the
 /// work on those before are done: four streams of lines side by side, as a processor that reads
-/// ahead follows one in each 4 KiB. A default one asks for nothing.
+/// ahead follows one in each 4 KiB. The same tile twice is asked for twice, a default one asks for
+/// nothing.
 class coming_evenly {
  public:
   coming_evenly() = default;
   template <class T>
   coming_evenly(const tile_places<T>& first, const tile_places<T>& second, const kv_view& kv,
                 uint32_t parts)
-      : shares_{first.share, second.share},
+      : tiles_{first.share, second.share},
         share_bytes_((16 * kv_row_bytes(kv.type, kv.head_dim) + 63) / 64 * 64) {
     a_part_ = (shares * share_bytes_ * (whole / 64) + parts - 1) / parts;
     begin_share();
   }
+  /// Not inlined, g++ takes it for a call without effect.
   [[gnu::always_inline]] void ask(uint32_t parts) {
     for (due_ += parts * a_part_; due_ >= whole; due_ -= whole) {
 #pragma GCC unroll 4
@@ -141,19 +143,19 @@ class coming_evenly {
 
  private:
   static constexpr uint32_t shares = attention_tile / 16, whole = 256;
-  /// Behind the last one nothing more is asked for. Not inlined, it would be in each loop.
+  /// Behind the last one nothing more is asked for, nor is more due than what was just asked for.
   [[gnu::noinline]] void begin_share() {
-    if (share_ == shares) {
+    if (begun_ == shares) {
       a_part_ = 0, due_ = whole;
       return;
     }
-    streams_[0] = shares_[0][share_].keys, streams_[1] = shares_[0][share_].values;
-    streams_[2] = shares_[1][share_].keys, streams_[3] = shares_[1][share_].values;
-    at_ = 0, share_++;
+    streams_[0] = tiles_[0][begun_].keys, streams_[1] = tiles_[0][begun_].values;
+    streams_[2] = tiles_[1][begun_].keys, streams_[3] = tiles_[1][begun_].values;
+    at_ = 0, begun_++;
   }
-  const page_share* shares_[2] = {};
+  const page_share* tiles_[2] = {};  // of each its shares
   const std::byte* streams_[4] = {};
-  uint32_t share_bytes_ = 0, at_ = 0, share_ = 0;
+  uint32_t share_bytes_ = 0, at_ = 0, begun_ = 0;
   uint32_t a_part_ = 0, due_ = 0;  // parts of a line, `whole` of them one
 };
 

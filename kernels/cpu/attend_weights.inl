@@ -70,7 +70,7 @@ template <class T>
 }
 
 /// Keys that the query does not see get a score of -infinity.
-inline void mask_scores(tile_scores& s, span_of_k seen) {
+[[gnu::always_inline]] inline void mask_scores(tile_scores& s, span_of_k seen) {
   static constexpr float numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   lanes unseen = set1(-__builtin_inff());
   for (uint32_t v = 0; v < attention_tile / 16; v++) {
@@ -114,8 +114,8 @@ constexpr bool rounds_weights = requires {
 constexpr uint32_t weighed_together = 4;
 
 /// One query's scores become weights relative to the greatest score so far; those of int8 values
-/// are multiplied with their scales, others rounded, once they are in the total. Always inline, and
-/// so is what it calls: scores and totals stay in registers.
+/// are multiplied with their scales, others rounded, once they are in the total. Always inline, as
+/// all that it always does: scores and totals stay in registers.
 template <class T>
 [[gnu::always_inline]] inline void weigh(const attention_work& w, uint32_t q, span_of_k seen,
                                          lanes& total, lanes& most) {

@@ -130,8 +130,8 @@ struct float_chunk {
   bool begins, ends;
 };
 
-/// The rows of x after these R come next: every fourth of them is asked for, another quarter each
-/// time, so that in 16 columns, as many as a line holds, all are.
+/// The next tile has the rows of x after these R: every fourth of them, and up to three more, is
+/// asked for, another quarter each time, so that in 16 columns, as many as a line holds, all are.
 template <uint32_t R>
 [[gnu::always_inline]] inline void ask_for_rows_after(const float_stretch& s) {
   for (uint32_t r = 0; r < R; r += 4)

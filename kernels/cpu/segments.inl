@@ -106,7 +106,7 @@ template <cache into>
 }
 
 /// Weights that come next, of panels `stride` apart, asked for evenly while others are multiplied:
-/// many at once cost nearly half as much again.
+/// many at once come later (decisions/0058), or too early (0061).
 class lines_evenly {
  public:
   lines_evenly() = default;

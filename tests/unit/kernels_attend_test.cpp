@@ -104,6 +104,22 @@ TEST(Attend, GivesTheSameBitsInTiles) {
   }
 }
 
+/// Where keys and values lie is known of four tiles at a time: here are seven, of blocks that fill
+/// tiles and of single tokens. Pages of 8 are copied.
+TEST(Attend, GivesTheSameBitsOfMoreTilesThanHavePlaces) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    for (uint32_t page_tokens : {8u, 16u, 64u}) {
+      for (uint32_t window : {0u, 300u}) {
+        attention_case c{.tokens = 430, .heads = 2, .head_dim = 64, .window = window};
+        c.type = type, c.page_tokens = page_tokens, c.block = 32;
+        expect_same_bits_on_rows(c);
+        c.chunk = 1;
+        expect_same_bits_on_rows(c);
+      }
+    }
+  }
+}
+
 /// A key and a value of zeros, a value whose scale is tiny, numbers that are infinite or none; 64
 /// queries that fill tiles.
 TEST(Attend, GivesTheSameBitsOfSpecialNumbersInTiles) {
