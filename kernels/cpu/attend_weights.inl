@@ -138,6 +138,13 @@ template <class T>
   if constexpr (rounds_weights<T>) T::put_weights(s, to);
 }
 
+/// The same in a function of its own, where registers are few.
+template <class T>
+[[gnu::noinline]] void weigh_apart(const attention_work& w, uint32_t q, span_of_k seen,
+                                   lanes& total, lanes& most) {
+  weigh<T>(w, q, seen, total, most);
+}
+
 /// Those of a query that sees none of a tile's keys, where all of a tile's are summed.
 template <class T>
 inline void weigh_nothing(const attention_work& w, uint32_t q) {
@@ -176,10 +183,12 @@ inline void weigh_all(const attention_work& w, const tile_span& t, F f) {
       total[i] = most[i] = zero();
       if (i >= count) continue;
       f();
-      if (seen.begin < seen.end)
+      if (seen.begin >= seen.end)
+        weigh_nothing<T>(w, q + i);
+      else if constexpr (whole_registers)
         weigh<T>(w, q + i, seen, total[i], most[i]);
       else
-        weigh_nothing<T>(w, q + i);
+        weigh_apart<T>(w, q + i, seen, total[i], most[i]);
       if (++head < w.part.heads) continue;
       head = 0;
       seen = seen_by(w.part, ++token, t);
