@@ -131,45 +131,25 @@ inline void round_to_bf16(lanes first, lanes second, uint16_t* to) {
 }  // namespace
 }  // namespace lethe
 
-#include "kernels/cpu/matmul_amx.inl"
-//
-#include "kernels/cpu/matmul_bf16_tiles.inl"
-//
-#include "kernels/cpu/attend_amx.inl"
-#include "kernels/cpu/attend_bf16_tiles.inl"
+#include "kernels/cpu/row_in_tiles.inl"
 
 namespace lethe {
 namespace {
 
-consteval cpu_row row_with_tiles() {
-  return {.name = "amx_emulated",
-          .x_tile_rows = amx_rows,
-          .matmul = matmul_amx<zen4_ways>,
-          .quantize = quantize<amx_rows>,
-          .kv_store = kv_store,
-          .attend = attend<attend_int8_amx>};
-}
-
-consteval cpu_row row_of_tensor_arithmetic() {
-  cpu_row row = row_with_tiles();
-  row.name = "amx_tensor_emulated";
-  row.matmul = matmul_tensor<zen4_ways>;
-  row.round = round_rows;
-  row.attend = attend<attend_int8_amx, attend_rounded>;
-  return row;
-}
+constexpr cpu_row without_tiles{.name = "vnni_emulated",
+                                .x_tile_rows = x_tile_rows,
+                                .matmul = matmul<zen4_ways>,
+                                .quantize = quantize<x_tile_rows>,
+                                .row_to_float = row_to_float,
+                                .kv_store = kv_store,
+                                .attend = attend<>};
 
 }  // namespace
 
 extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated;
-const cpu_row vnni_emulated{.name = "vnni_emulated",
-                            .x_tile_rows = x_tile_rows,
-                            .matmul = matmul<zen4_ways>,
-                            .quantize = quantize<x_tile_rows>,
-                            .row_to_float = row_to_float,
-                            .kv_store = kv_store,
-                            .attend = attend<>};
-constinit const cpu_row amx_emulated = row_with_tiles();
-constinit const cpu_row amx_tensor_emulated = row_of_tensor_arithmetic();
+constinit const cpu_row vnni_emulated = without_tiles;
+constinit const cpu_row amx_emulated = row_in_tiles<zen4_ways>("amx_emulated", without_tiles);
+constinit const cpu_row amx_tensor_emulated =
+    row_of_tensor_arithmetic<zen4_ways>("amx_tensor_emulated", without_tiles);
 
 }  // namespace lethe
