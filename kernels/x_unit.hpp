@@ -5,23 +5,28 @@
 
 namespace lethe {
 
+/// Integer products of a unit are summed from product_start on: the sum's bits are then the float
+/// product_zero + sum, which holds for |sum| < 2^22; a unit's is at most 32 * 128 * 127.
+inline constexpr int32_t product_start = 0x4b400000;
+inline constexpr float product_zero = 0x1.8p23f;
+
 /// 32 columns of one row of activations, quantized for integer products: value = scale * q, q in
 /// [-127, 127].
 struct x_unit {
   int8_t q[32];
   float scale;
-  float scaled_sum;    // scale * sum of q
-  int16_t sums[2];     // of q, per half: some formats scale by 16
-  int32_t correction;  // -128 * sum of q
+  float scaled_sum;  // scale * sum of q
+  int16_t sums[2];   // of q, per half: some formats scale by 16
+  int32_t start;     // of products with numbers that are stored 128 too high
 };
 
-/// -offset * sum of q, for the power of two that a type's numbers are stored too high.
+/// product_start - offset * sum of q, for the power of two that a type's numbers are stored too
+/// high.
 template <int32_t offset>
-[[gnu::always_inline]] constexpr int32_t correction_for(const x_unit& x) {
-  if constexpr (offset == 0)
-    return 0;
-  else
-    return x.correction >> __builtin_ctz(128 / offset);
+[[gnu::always_inline]] constexpr int32_t start_for(const x_unit& x) {
+  if constexpr (offset == 0) return product_start;
+  constexpr int shift = offset == 0 ? 0 : __builtin_ctz(128 / offset);
+  return (x.start >> shift) + (product_start - (product_start >> shift));
 }
 
 /// 32 columns of one row of activations, rounded to bfloat16. They lie as x_units do.

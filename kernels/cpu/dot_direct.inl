@@ -61,14 +61,14 @@ template <uint32_t first, class W, uint32_t R>
   }
 }
 
-/// Numbers without sign, stored with an offset or without; `bits` is for instruction sets whose
-/// sums are narrow.
+/// From product_start on, of numbers without sign, stored with an offset or without; `bits` is for
+/// instruction sets whose sums are narrow.
 template <uint32_t bits, int32_t offset, uint32_t P, uint32_t R, class W>
 [[gnu::always_inline]] inline void dot_unsigned(const W* const (&w)[P], const x_unit* x,
                                                 int_lanes (&sums)[P][R]) {
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; r++) {
-    int_lanes start = int_set1(correction_for<offset>(x[r]));
+    int_lanes start = int_set1(start_for<offset>(x[r]));
 #pragma GCC unroll 4
     for (uint32_t p = 0; p < P; p++) sums[p][r] = start;
   }
@@ -103,7 +103,7 @@ template <uint32_t P, uint32_t R>
   }
 }
 
-/// Numbers of 8 bits with sign, flipped to 0..255; x's correction is -128 * the sum of x.
+/// Numbers of 8 bits with sign, flipped to 0..255: too high by 128.
 using signed_numbers = byte_lanes[8];
 [[gnu::always_inline]] inline void prepare_signed(const byte_lanes (&flipped)[8],
                                                   signed_numbers& w) {

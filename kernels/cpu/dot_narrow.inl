@@ -38,7 +38,7 @@ inline void sum_words(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
   }
 }
 
-/// Numbers of 4 or 5 bits, with or without an offset.
+/// From product_start on, of numbers of 4 or 5 bits, with or without an offset.
 template <uint32_t bits, int32_t offset, uint32_t P, uint32_t R>
 inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
                          int_lanes (&sums)[P][R]) {
@@ -47,11 +47,8 @@ inline void dot_unsigned(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
   sum_words<0, fit>(w, x, words);
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; r++) {
-    int_lanes correction = int_set1(correction_for<offset>(x[r]));
-    for (uint32_t p = 0; p < P; p++) {
-      sums[p][r] = pair_products(words[p][r], one);
-      if constexpr (offset != 0) sums[p][r] = int_add(sums[p][r], correction);
-    }
+    int_lanes start = int_set1(start_for<offset>(x[r]));
+    for (uint32_t p = 0; p < P; p++) sums[p][r] = int_add(start, pair_products(words[p][r], one));
   }
   if constexpr (fit == 8) return;
   sum_words<8 - fit, fit>(w, x, words);
@@ -126,7 +123,7 @@ template <class W>
 [[gnu::always_inline]] inline signed_four four_of(const W& w, uint32_t g) {
   return signed_from(bytes_flip_top(w[g]));
 }
-/// x's correction is for instruction sets that take the flipped numbers.
+/// From product_start on.
 template <uint32_t P, uint32_t R, class W>
 [[gnu::always_inline]] inline void dot_signed(const W* const (&w)[P], const x_unit* x,
                                               int_lanes (&sums)[P][R]) {
@@ -138,7 +135,7 @@ template <uint32_t P, uint32_t R, class W>
 #pragma GCC unroll 8
       for (uint32_t r = 0; r < R; r++) {
         int_lanes products = signed_products(four, four_bytes(x[r].q + 4 * g));
-        sums[p][r] = g == 0 ? products : int_add(sums[p][r], products);
+        sums[p][r] = int_add(g == 0 ? int_set1(product_start) : sums[p][r], products);
       }
     }
   }

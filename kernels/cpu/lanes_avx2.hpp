@@ -147,6 +147,9 @@ inline int_lanes round_to_int(lanes a) {
   return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)};
 }
 inline lanes to_float(int_lanes a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
+inline lanes float_of_bits(int_lanes a) {
+  return {_mm256_castsi256_ps(a.lo), _mm256_castsi256_ps(a.hi)};
+}
 inline void store_int8(int8_t* p, int_lanes a) {
   // The lowest byte of each int: lanes 0-3 of each half to the left, then joined.
   __m256i pick = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //

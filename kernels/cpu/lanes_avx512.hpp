@@ -111,6 +111,7 @@ inline int_lanes int_from_uint8(const uint8_t* p) {
 }
 inline int_lanes round_to_int(lanes a) { return {_mm512_cvtps_epi32(a.v)}; }
 inline lanes to_float(int_lanes a) { return {_mm512_cvtepi32_ps(a.v)}; }
+inline lanes float_of_bits(int_lanes a) { return {_mm512_castsi512_ps(a.v)}; }
 inline void store_int8(int8_t* p, int_lanes a) {
   _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8(a.v));
 }

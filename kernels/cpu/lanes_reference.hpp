@@ -188,6 +188,9 @@ inline int_lanes round_to_int(lanes a) {
 inline lanes to_float(int_lanes a) {
   return each([&](int i) { return float(a.v[i]); });
 }
+inline lanes float_of_bits(int_lanes a) {
+  return each([&](int i) { return __builtin_bit_cast(float, a.v[i]); });
+}
 /// The lowest byte of each.
 inline void store_int8(int8_t* p, int_lanes a) {
   for (int i = 0; i < 16; i++) p[i] = int8_t(a.v[i]);

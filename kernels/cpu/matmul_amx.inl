@@ -95,7 +95,7 @@ struct multiplied_units {
 
 /// The sums of R rows from place `at` on. What is read of `m`, just written, is read one by one: a
 /// vector of it would wait until all products are in the cache.
-template <bool minimums, uint32_t R>
+template <dtype T, uint32_t R>
 [[gnu::noinline]] void add_products(const chunk& c, const multiplied_units& m, uint32_t at,
                                     lines_evenly& coming, amx_sums& tree) {
   lanes* waiting = tree.sums(c.segment, at);
@@ -106,13 +106,13 @@ template <bool minimums, uint32_t R>
   const lanes* scales = m.scales;
   const x_unit *x = m.x, *next = m.next;
   for (uint32_t u = 0; u < c.units.size(); u++) {
-    lanes scale = scales[0];
+    lanes scale = scales[0], start = scaled_start<T>(scale);
     coming.step<cache::second>();
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < R; r++) {
-      lanes product = to_float(int_load((*products)[r]));
-      sums[r] = fma(product, mul(scale, set1(x[r].scale)), sums[r]);
-      if constexpr (minimums) sums[r] = fma(scales[1], set1(x[r].scaled_sum), sums[r]);
+      int_lanes product = int_add(int_set1(product_start), int_load((*products)[r]));
+      sums[r] = fma(scaled_product<T>(product, scale, start), set1(x[r].scale), sums[r]);
+      if constexpr (has_minimum<T>()) sums[r] = fma(scales[1], set1(x[r].scaled_sum), sums[r]);
     }
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < R * sizeof(x_unit) / amx_panels; i += 64)
@@ -128,13 +128,13 @@ template <bool minimums, uint32_t R>
 }
 
 /// add_products for 1 to R rows.
-template <bool minimums, uint32_t R = amx_rows>
+template <dtype T, uint32_t R = amx_rows>
 void add_some_products(uint32_t rows, const chunk& c, const multiplied_units& m, uint32_t at,
                        lines_evenly& coming, amx_sums& tree) {
   if constexpr (R > 1) {
-    if (rows < R) return add_some_products<minimums, R - 1>(rows, c, m, at, coming, tree);
+    if (rows < R) return add_some_products<T, R - 1>(rows, c, m, at, coming, tree);
   }
-  add_products<minimums, R>(c, m, at, coming, tree);
+  add_products<T, R>(c, m, at, coming, tree);
 }
 
 /// A chunk of P panels. Meanwhile the one after the next is asked for.
@@ -165,7 +165,7 @@ void add_amx_chunk(const product_part& part, const panel_group& group, const chu
       multiplied_units m{work.products + p, &work.ready[p].scale, x, next_x, P, scales_step,
                          tile.step};
       uint32_t at = tile.before * P + p * tile.count;
-      add_some_products<has_minimum<T>()>(tile.count, c, m, at, coming[p], work.tree);
+      add_some_products<T>(tile.count, c, m, at, coming[p], work.tree);
     }
     if (last) {
       const lanes* sums = work.tree.joined(c.segment, tile.before * P);

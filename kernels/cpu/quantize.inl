@@ -31,7 +31,7 @@ inline void quantize_unit(const float* x, x_unit& to) {
   to.scaled_sum = scale * float(first + second);
   to.sums[0] = int16_t(first);
   to.sums[1] = int16_t(second);
-  to.correction = -128 * (first + second);
+  to.start = product_start - 128 * (first + second);
 }
 
 template <uint32_t most_together>

@@ -177,7 +177,8 @@ template <dtype T, bool apart_beside>
 using ready_unit = std::conditional_t<read_late && (T == dtype::q8_0 || apart_beside),
                                       passing_unit<T>, prepared_unit<T>>;
 
-/// The exact integer products of P panels' units and R rows of x.
+/// The integer products of P panels' units and R rows of x, exact: from product_start on, or from
+/// zero those of 6 bits, which may be greater than a start allows.
 template <dtype T, class Unit, uint32_t P, uint32_t R>
 [[gnu::always_inline]] inline void dot_tile(const Unit* const (&u)[P], const x_unit* x,
                                             int_lanes (&sums)[P][R]) {
@@ -202,8 +203,19 @@ template <dtype T, class Unit, uint32_t P, uint32_t R>
   }
 }
 
-/// sums[p * R + r] = before[p * R + r] + panel p * row r for one unit: the integer sum times both
-/// scales, then the minimum times x's sum, each one fused multiply-add.
+/// What scaled_product adds.
+template <dtype T>
+[[gnu::always_inline]] inline lanes scaled_start(lanes scale) {
+  return T == dtype::q6_k ? zero() : mul(scale, set1(-product_zero));
+}
+/// A sum of integer products times the scale of its weights, rounded once; a zero has no sign.
+template <dtype T>
+[[gnu::always_inline]] inline lanes scaled_product(int_lanes sum, lanes scale, lanes start) {
+  return fma(T == dtype::q6_k ? to_float(sum) : float_of_bits(sum), scale, start);
+}
+
+/// sums[p * R + r] = before[p * R + r] + panel p * row r for one unit: the integer sum times the
+/// weights' scale, that times x's, then the minimum times x's sum, each one fused multiply-add.
 template <dtype T, uint32_t P, uint32_t R, class Unit>
 [[gnu::always_inline]] inline void add_unit(const Unit* const (&u)[P], const x_unit* x,
                                             const lanes* before, lanes* sums) {
@@ -214,11 +226,11 @@ template <dtype T, uint32_t P, uint32_t R, class Unit>
   for (uint32_t r = 0; r < R; r++) scales[r] = set1(x[r].scale);
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < P; p++) {
-    lanes scale = u[p]->scale;
+    lanes scale = u[p]->scale, start = scaled_start<T>(scale);
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < R; r++) {
       lanes sum = before[p * R + r];
-      sum = fma(to_float(products[p][r]), mul(scale, scales[r]), sum);
+      sum = fma(scaled_product<T>(products[p][r], scale, start), scales[r], sum);
       if constexpr (has_minimum<T>()) sum = fma(u[p]->minimum, set1(x[r].scaled_sum), sum);
       sums[p * R + r] = sum;
     }

@@ -9,12 +9,6 @@
 
 namespace lethe::device {
 
-/// Integers are summed from int8_start on: the sum's bits are then the float int8_zero + sum, and
-/// one exact subtraction makes a float of it. That holds for |sum| < 2^22; a unit's is at most
-/// 32 * 128 * 127, and so is that of q6_k's halves before they are multiplied by their scales.
-constexpr int32_t int8_start = 0x4b400000;
-constexpr float int8_zero = 0x1.8p23f;
-
 /// What a unit's sums are multiplied by, of a row of weights: the scale, then the minimum, or
 /// q6_k's scales of the halves.
 template <dtype T>
@@ -43,10 +37,10 @@ struct x_factors {
     v[0] = bits_of(scale);
     if constexpr (has_minimum<T>()) v[1] = bits_of(scale * float(sums[0] + sums[1]));
     if constexpr (offset_of<T>() != 0) {
-      v[1] = uint32_t(int8_start - offset_of<T>() * (sums[0] + sums[1]));
+      v[1] = uint32_t(product_start - offset_of<T>() * (sums[0] + sums[1]));
     }
     if constexpr (T == dtype::q6_k) {
-      for (uint32_t i = 0; i < 2; i++) v[1 + i] = uint32_t(int8_start - 32 * sums[i]);
+      for (uint32_t i = 0; i < 2; i++) v[1 + i] = uint32_t(product_start - 32 * sums[i]);
     }
   }
 };
@@ -59,12 +53,12 @@ struct int8_tile_factors {
   x_factors<T> x[2];
 };
 
-LETHE_BODY float float_of_sum(int32_t sum) { return from_bits(uint32_t(sum)) - int8_zero; }
+LETHE_BODY float float_of_sum(int32_t sum) { return from_bits(uint32_t(sum)) - product_zero; }
 
-/// The products of one unit as floats. Zeros have no sign, as those that are made of integers.
+/// The products of one unit times the scales of their weights.
 template <dtype T, class Block>
-LETHE_BODY lane_sums<float> unit_products(Block& block, const uint32_t (&a)[4],
-                                          const uint32_t (&b)[2], const int8_tile_factors<T>& f) {
+LETHE_BODY lane_sums<float> scaled_products(Block& block, const uint32_t (&a)[4],
+                                            const uint32_t (&b)[2], const int8_tile_factors<T>& f) {
   lane_sums<float> dots;
   if constexpr (T == dtype::q6_k) {
     constexpr product_type half = product_type::s8_half;
@@ -73,19 +67,20 @@ LETHE_BODY lane_sums<float> unit_products(Block& block, const uint32_t (&a)[4],
       for (uint32_t i = 0; i < 4; i++) c[h].c[i] = int32_t(f.x[i % 2].v[1 + h]);
       c[h] = block.template multiply<half>({{a[2 * h], a[2 * h + 1]}}, {{b[h]}}, c[h]);
     }
-    // Whole numbers below 2^24 (2 * 16 * 32 * 127 * 128): nothing is rounded.
     for (uint32_t i = 0; i < 4; i++) {
+      // Whole numbers below 2^24 (2 * 16 * 32 * 127 * 128): not rounded yet.
       float second = fused(f.w[i / 2].v[2], float_of_sum(c[1].c[i]), 0.0f);
-      dots.c[i] = fused(f.w[i / 2].v[1], float_of_sum(c[0].c[i]), second);
+      float dot = fused(f.w[i / 2].v[1], float_of_sum(c[0].c[i]), second);
+      dots.c[i] = fused(dot, f.w[i / 2].v[0], 0.0f);
     }
   } else {
     constexpr product_type whole = product_type::s8;
     product_sums<whole> c;
     for (uint32_t i = 0; i < 4; i++) {
-      c.c[i] = offset_of<T>() != 0 ? int32_t(f.x[i % 2].v[x_factors<T>::count - 1]) : int8_start;
+      c.c[i] = offset_of<T>() != 0 ? int32_t(f.x[i % 2].v[x_factors<T>::count - 1]) : product_start;
     }
     c = block.template multiply<whole>({{a[0], a[1], a[2], a[3]}}, {{b[0], b[1]}}, c);
-    for (uint32_t i = 0; i < 4; i++) dots.c[i] = float_of_sum(c.c[i]);
+    for (uint32_t i = 0; i < 4; i++) dots.c[i] = scaled_product(c.c[i], f.w[i / 2].v[0]);
   }
   return dots;
 }
@@ -94,11 +89,11 @@ LETHE_BODY lane_sums<float> unit_products(Block& block, const uint32_t (&a)[4],
 template <dtype T, class Block>
 LETHE_BODY void add_products(Block& block, const uint32_t (&a)[4], const uint32_t (&b)[2],
                              const int8_tile_factors<T>& f, float (&sums)[4]) {
-  lane_sums<float> dots = unit_products<T>(block, a, b, f);
+  lane_sums<float> dots = scaled_products<T>(block, a, b, f);
   for (uint32_t i = 0; i < 4; i++) {
     const weight_factors<T>& w = f.w[i / 2];
     const x_factors<T>& x = f.x[i % 2];
-    sums[i] = fused(dots.c[i], w.v[0] * from_bits(x.v[0]), sums[i]);
+    sums[i] = fused(dots.c[i], from_bits(x.v[0]), sums[i]);
     if constexpr (has_minimum<T>()) sums[i] = fused(w.v[1], from_bits(x.v[1]), sums[i]);
   }
 }

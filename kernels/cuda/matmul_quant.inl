@@ -26,20 +26,35 @@ LETHE_BODY int32_t dot_words(const uint32_t* w, const uint32_t* q, uint32_t coun
   return sum;
 }
 
-/// sum + unit * x: the integer sum times both scales, then the minimum times x's sum, each one
-/// fused multiply-add.
+/// Integer products of a unit are summed from product_start on, as on CPUs: the sum's bits are then
+/// the float product_zero + sum, which holds for |sum| < 2^22. A unit's is at most 32 * 128 * 127,
+/// and so is that of q6_k's halves before they are multiplied by their scales.
+constexpr int32_t product_start = 0x4b400000;
+constexpr float product_zero = 0x1.8p23f;
+
+/// A sum of a unit's integer products, from product_start on, times the scale of its weights.
+LETHE_BODY float scaled_product(int32_t sum, float scale) {
+  return fused(from_bits(uint32_t(sum)), scale, -product_zero * scale);
+}
+
+/// sum + unit * x: the integer sum times the weights' scale, that times x's, then the minimum times
+/// x's sum, each one fused multiply-add.
 template <dtype T>
 LETHE_BODY float add_unit(const unit_weights& weights, const x_unit& x, float sum) {
   const uint32_t* w = weights.numbers.word;
   const unit_scales& s = weights.scales;
-  int32_t x_sum = x.sums[0] + x.sums[1], dot;
+  int32_t x_sum = x.sums[0] + x.sums[1];
+  float scaled;
   if constexpr (T == dtype::q6_k) {
-    dot = s.half[0] * (dot_words(w, x.q, 4) - 32 * x.sums[0]) +
-          s.half[1] * (dot_words(w + 4, x.q + 4, 4) - 32 * x.sums[1]);
+    // Greater than a start allows; and a zero has no sign.
+    int32_t dot = s.half[0] * (dot_words(w, x.q, 4) - 32 * x.sums[0]) +
+                  s.half[1] * (dot_words(w + 4, x.q + 4, 4) - 32 * x.sums[1]);
+    scaled = fused(float(dot), s.scale, 0.0f);
   } else {
-    dot = dot_words(w, x.q, 8) - offset_of<T>() * x_sum;
+    int32_t start = product_start - offset_of<T>() * x_sum;
+    scaled = scaled_product(dot_words(w, x.q, 8) + start, s.scale);
   }
-  sum = fused(float(dot), s.scale * x.scale, sum);
+  sum = fused(scaled, x.scale, sum);
   if constexpr (has_minimum<T>()) sum = fused(s.minimum, x.scale * float(x_sum), sum);
   return sum;
 }

@@ -101,9 +101,11 @@ TEST(Quantize, EveryInstructionSetGivesTheSameBits) {
 TEST(Quantize, LeavesWhatProductsAddUpBesides) {
   for (const x_unit& unit : quantized_by(*cpu_rows()[0], random_rows(7, 96), 7, 96, 96)) {
     EXPECT_EQ(unit.scaled_sum, unit.scale * float(unit.sums[0] + unit.sums[1]));
-    EXPECT_EQ(correction_for<128>(unit), -128 * (unit.sums[0] + unit.sums[1]));
-    EXPECT_EQ(correction_for<16>(unit), -16 * (unit.sums[0] + unit.sums[1]));
-    EXPECT_EQ(correction_for<8>(unit), -8 * (unit.sums[0] + unit.sums[1]));
+    int32_t sum = unit.sums[0] + unit.sums[1];
+    EXPECT_EQ(start_for<128>(unit), product_start - 128 * sum);
+    EXPECT_EQ(start_for<16>(unit), product_start - 16 * sum);
+    EXPECT_EQ(start_for<8>(unit), product_start - 8 * sum);
+    EXPECT_EQ(start_for<0>(unit), product_start);
   }
 }
 
