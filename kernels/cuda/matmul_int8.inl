@@ -59,7 +59,7 @@ LETHE_BODY float float_of_sum(int32_t sum) { return from_bits(uint32_t(sum)) - p
 template <dtype T, class Block>
 LETHE_BODY lane_sums<float> scaled_products(Block& block, const uint32_t (&a)[4],
                                             const uint32_t (&b)[2], const int8_tile_factors<T>& f) {
-  lane_sums<float> dots;
+  lane_sums<float> scaled;
   if constexpr (T == dtype::q6_k) {
     constexpr product_type half = product_type::s8_half;
     product_sums<half> c[2];
@@ -71,7 +71,7 @@ LETHE_BODY lane_sums<float> scaled_products(Block& block, const uint32_t (&a)[4]
       // Whole numbers below 2^24 (2 * 16 * 32 * 127 * 128): not rounded yet.
       float second = fused(f.w[i / 2].v[2], float_of_sum(c[1].c[i]), 0.0f);
       float dot = fused(f.w[i / 2].v[1], float_of_sum(c[0].c[i]), second);
-      dots.c[i] = fused(dot, f.w[i / 2].v[0], 0.0f);
+      scaled.c[i] = fused(dot, f.w[i / 2].v[0], 0.0f);
     }
   } else {
     constexpr product_type whole = product_type::s8;
@@ -80,20 +80,20 @@ LETHE_BODY lane_sums<float> scaled_products(Block& block, const uint32_t (&a)[4]
       c.c[i] = offset_of<T>() != 0 ? int32_t(f.x[i % 2].v[x_factors<T>::count - 1]) : product_start;
     }
     c = block.template multiply<whole>({{a[0], a[1], a[2], a[3]}}, {{b[0], b[1]}}, c);
-    for (uint32_t i = 0; i < 4; i++) dots.c[i] = scaled_product(c.c[i], f.w[i / 2].v[0]);
+    for (uint32_t i = 0; i < 4; i++) scaled.c[i] = scaled_product(c.c[i], f.w[i / 2].v[0]);
   }
-  return dots;
+  return scaled;
 }
 
 /// add_unit for a warp's tile.
 template <dtype T, class Block>
 LETHE_BODY void add_products(Block& block, const uint32_t (&a)[4], const uint32_t (&b)[2],
                              const int8_tile_factors<T>& f, float (&sums)[4]) {
-  lane_sums<float> dots = scaled_products<T>(block, a, b, f);
+  lane_sums<float> scaled = scaled_products<T>(block, a, b, f);
   for (uint32_t i = 0; i < 4; i++) {
     const weight_factors<T>& w = f.w[i / 2];
     const x_factors<T>& x = f.x[i % 2];
-    sums[i] = fused(dots.c[i], from_bits(x.v[0]), sums[i]);
+    sums[i] = fused(scaled.c[i], from_bits(x.v[0]), sums[i]);
     if constexpr (has_minimum<T>()) sums[i] = fused(w.v[1], from_bits(x.v[1]), sums[i]);
   }
 }
