@@ -12,13 +12,12 @@
 #include "bench/ember_speaker.hpp"
 #include "bench/next_tokens.hpp"
 #include "bench/typed_models.hpp"
+#include "kernels/pairs_row.hpp"
 
 namespace lethe {
 namespace {
 
 using namespace accuracy;
-
-constexpr const char* tensor_name = "bf16, keys, tensor";
 
 struct flags {
   std::filesystem::path model = "models/ember", vectors;
@@ -68,10 +67,22 @@ std::vector<candidate_run> every_type(typed_models& models, const checkpoint& fr
   return all;
 }
 
-/// Weights, keys and values of bf16 by tensor arithmetic, where the processor has it.
-void add_tensor(typed_models& models, std::vector<candidate_run>& all) {
-  if (runs_here(amx_tensor))
-    all.push_back({tensor_name, &models.of(dtype::bf16), kv_type::bf16, &amx_tensor});
+/// Arithmetics that round, of this processor.
+struct rounding_row {
+  const char* name;
+  const cpu_row* row;
+};
+std::vector<rounding_row> rounding_rows() {
+  std::vector<rounding_row> all{{"bf16, keys, tensor", &amx_tensor},
+                                {"bf16, keys, pairs", &pairs_row()}};
+  std::erase_if(all, [](const rounding_row& r) { return !runs_here(*r.row); });
+  return all;
+}
+
+/// Weights, keys and values of bf16 by them.
+void add_rounding(typed_models& models, std::vector<candidate_run>& all) {
+  for (const auto& [name, row] : rounding_rows())
+    all.push_back({name, &models.of(dtype::bf16), kv_type::bf16, row});
 }
 
 void on_chats(const std::vector<judged_text>& texts, typed_models& models, typed_models& outliers,
@@ -80,12 +91,12 @@ void on_chats(const std::vector<judged_text>& texts, typed_models& models, typed
   const auto& reference = models.of(dtype::f32);
   all.push_back({"kv_bf16", &reference, kv_type::bf16});
   all.push_back({"kv_int8", &reference, kv_type::int8});
-  add_tensor(models, all);
+  add_rounding(models, all);
   compare(reference, texts, all, progress("ember", texts.size()));
   say_all("ember", all);
 
   auto planted = every_type(outliers, from);
-  add_tensor(outliers, planted);
+  add_rounding(outliers, planted);
   std::vector<candidate_run> same{{"f32", &outliers.of(dtype::f32)}};
   compare(reference, std::span(texts).first(1), same, [](size_t) {});
   if (same[0].everywhere.kl() > 1e-6) throw std::runtime_error("outliers changed the function");
@@ -108,7 +119,7 @@ void on_published(const std::filesystem::path& folder) {
   auto from = opened(folder);
   typed_models models(from);
   auto all = every_type(models, from);
-  add_tensor(models, all);
+  add_rounding(models, all);
   simdjson::dom::parser parser;
   simdjson::dom::element root = parser.load((folder / "reference.json").string());
   for (auto p : root["prompts"].get_array()) {
@@ -158,8 +169,8 @@ void run(const flags& f) {
   for (dtype type : types_of(from)) evaluate(words, name_of(type), models.of(type), {}, f);
   evaluate(words, "kv_bf16", models.of(dtype::f32), kv_type::bf16, f);
   evaluate(words, "kv_int8", models.of(dtype::f32), kv_type::int8, f);
-  if (runs_here(amx_tensor))
-    evaluate(words, tensor_name, models.of(dtype::bf16), kv_type::bf16, f, &amx_tensor);
+  for (const auto& [name, row] : rounding_rows())
+    evaluate(words, name, models.of(dtype::bf16), kv_type::bf16, f, row);
 }
 
 }  // namespace

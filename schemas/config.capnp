@@ -63,12 +63,13 @@ struct Engines {
   ranks @5 :List(Text) $elements(4096) $public $help("for exact: HOST or HOST:DEVICE of every rank, engine by engine, stage by stage");
   processes @6 :Processes = shared $help("shared: one process a host; separate: each engine its own; ranks: each rank its own, too");
   links @7 :Links = sealed $help("between ranks that are processes: sealed, or in the clear where nobody else is on the line (lab only)");
-  arithmetic @8 :Arithmetic = exact $help("exact: the same bits on all cores and devices; tensor: a device's tensor cores for float weights and attention, a processor's tiles (AMX) for weights, keys and values of bf16, within bfloat16's rounding of them");
+  arithmetic @8 :Arithmetic = exact $help("exact: the same bits on all cores and devices; tensor: a device's tensor cores for float weights and attention, a processor's tiles (AMX) for weights, keys and values of bf16, within bfloat16's rounding of them; pairs: the same of a processor with AVX512_BF16, with bits of its own");
 }
 
 enum Arithmetic {
   exact @0;
   tensor @1;
+  pairs @2;
 }
 
 enum Links {

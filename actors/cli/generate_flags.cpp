@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "kernels/pairs_row.hpp"
+
 namespace lethe {
 
 namespace {
@@ -80,7 +82,8 @@ void declare_compute(CLI::App& command, generate_flags& f) {
   group->add_option("--isa", f.isa, row_names() + "; default: the best here");
   group
       ->add_option("--arithmetic", f.arithmetic,
-                   "exact, or tensor: weights, keys and values of bf16 by tiles (AMX)")
+                   "exact; with weights, keys and values of bf16 tensor: by tiles (AMX), or "
+                   "pairs: two numbers at once (AVX512_BF16)")
       ->capture_default_str();
   group->add_option("--quant", f.quant, "convert a float model while loading: q8_0, q4_0, ...");
   group->add_option("--kv", f.kv, "keys and values as f32, bf16 or int8")->capture_default_str();
@@ -141,19 +144,21 @@ void declare(CLI::App& command, generate_flags& f) {
 result<void> understand(generate_flags& f) {
   if (!f.isa.empty()) {
     f.engine.row = find_cpu_row(f.isa.c_str());
-    if (!f.engine.row || f.engine.row == &amx_tensor)
+    if (!f.engine.row || f.engine.row->round)
       return fail("--isa {}: there is none; there are: {}", f.isa, row_names());
     if (!runs_here(*f.engine.row))
       return fail("--isa {}: this processor lacks it; the best here is {}", f.isa,
                   best_cpu_row().name);
   }
-  if (f.arithmetic == "tensor") {
-    if (!f.isa.empty()) return fail("--arithmetic tensor has its own kernels: leave out --isa");
-    if (!runs_here(amx_tensor))
-      return fail("--arithmetic tensor: this processor has no tiles of bfloat16 (AMX); say exact");
-    f.engine.row = &amx_tensor;
+  if (f.arithmetic == "tensor" || f.arithmetic == "pairs") {
+    if (!f.isa.empty())
+      return fail("--arithmetic {} has its own kernels: leave out --isa", f.arithmetic);
+    f.engine.row = f.arithmetic == "tensor" ? &amx_tensor : &pairs_row();
+    if (!runs_here(*f.engine.row))
+      return fail("--arithmetic {}: this processor has no {}; say exact", f.arithmetic,
+                  instructions_of(*f.engine.row));
   } else if (f.arithmetic != "exact") {
-    return fail("--arithmetic {}: there is none; there are: exact, tensor", f.arithmetic);
+    return fail("--arithmetic {}: there is none; there are: exact, tensor, pairs", f.arithmetic);
   }
   if (f.kv == "f32")
     f.engine.kv = kv_type::f32;

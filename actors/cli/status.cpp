@@ -62,7 +62,15 @@ std::string joined(capnp::List<capnp::Text>::Reader names) {
 }
 
 const char* name_of(schema::Arithmetic how) {
-  return how == schema::Arithmetic::TENSOR ? "tensor" : "exact";
+  switch (how) {
+    case schema::Arithmetic::EXACT:
+      return "exact";
+    case schema::Arithmetic::TENSOR:
+      return "tensor";
+    case schema::Arithmetic::PAIRS:
+      return "pairs";
+  }
+  return "unknown";  // said by a newer program
 }
 
 /// "1x2, ranks on south, too", "2x1 on cuda:0, cuda:1", "1x1 (tensor arithmetic)"
@@ -72,7 +80,8 @@ std::string where_text(schema::EngineStatus::Reader e) {
     text = " on " + joined(e.getDevices());
   else if (e.getOthers().size() > 0)
     text = fmt::format(", ranks on {}, too", joined(e.getOthers()));
-  return e.getArithmetic() == schema::Arithmetic::TENSOR ? text + " (tensor arithmetic)" : text;
+  if (e.getArithmetic() == schema::Arithmetic::EXACT) return text;
+  return fmt::format("{} ({} arithmetic)", text, name_of(e.getArithmetic()));
 }
 
 void write_names(json_text& out, const char* key, capnp::List<capnp::Text>::Reader names) {

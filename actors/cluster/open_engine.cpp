@@ -4,6 +4,7 @@
 
 #include "actors/cluster/rank_device.hpp"
 #include "actors/cluster/rank_link.hpp"
+#include "kernels/pairs_row.hpp"
 #include "runtime/base/mapped_file.hpp"
 #include "runtime/config/check_policy.hpp"
 #include "runtime/config/engine_config_of.hpp"
@@ -38,8 +39,9 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
   };
   made.keeps_prefixes = wanted("prefix-cache");
   made.looks_ahead = wanted("request-lookahead");
-  if (spec.getEngines().getArithmetic() == schema::Arithmetic::TENSOR &&
-      kind_of(spec) == rank_kind::cores)
+  const auto how = spec.getEngines().getArithmetic();
+  if (how == schema::Arithmetic::PAIRS) made.row = &pairs_row();
+  if (how == schema::Arithmetic::TENSOR && kind_of(spec) == rank_kind::cores)
     made.row = &amx_tensor;
   return made;
 }

@@ -3,7 +3,7 @@ import {limitsAt, noisyFrom} from "./results.mjs";
 
 export const groups = {
   decode: "one stream", prefill: "prompts", streams: "streams together", attention: "attention",
-  tensor: "tensor arithmetic on cores",
+  tensor: "arithmetics that round, on cores",
   small: "a small model", ranks: "ranks and barriers",
   communicators: "communicators", step: "a step of Ember",
   serving: "serving", start: "start", accuracy: "accuracy", tokenizing: "tokenizing",
@@ -120,15 +120,16 @@ const tensorLabel = (l) => l.what === "attention_decode" ? `attention, ${l.conte
 const speedOf = (l) => l.what === "attention_decode" ? l.kv_gb_per_second
   : l.what === "attention_prefill" ? l.gflop_per_second : l.tokens_per_second;
 
-/** What tensor arithmetic does, beside exact arithmetic in the same unit and llama.cpp. */
+/** What arithmetics that round do, beside exact arithmetic in the same unit and llama.cpp. */
 export function tensorFigures(lines) {
   const all = lines.filter((l) => l.group === "tensor" && l.arithmetic);
-  return all.filter((l) => l.arithmetic === "tensor").map((line) => {
+  return all.filter((l) => l.arithmetic !== "exact").map((line) => {
     const same = ["what", "model", "type", "tokens", "streams"];
     if (line.what.startsWith("attention")) same.push("context");
     const exact = all.find((l) => l.arithmetic === "exact" && samePlace(l, line, same));
     const peer = peerOf(lines, line, ["tokens", "streams"]);
-    return {label: tensorLabel(line), unit: tensorUnit[line.what] ?? "tokens/s",
+    return {arithmetic: line.arithmetic, label: tensorLabel(line),
+            unit: tensorUnit[line.what] ?? "tokens/s",
             ours: speedOf(line), exact: exact && speedOf(exact), peer: peer?.tokens_per_second};
   });
 }

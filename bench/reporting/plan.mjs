@@ -68,7 +68,9 @@ export function plan({root, threads, quick}) {
     ...["f32", "bf16", "int8"].map((kv) =>
       reading(attend(kv, "--prompt", "0", "--context", count("4096,16384", "256,1024")))),
     attend("f32,bf16,int8", "--context", "0", "--prompt", count(4096, 256))]};
-  const tensor = tensorHere() ? tensorUnits({unit, ours, peer, attend, reading, count}) : [];
+  const rounding = roundingHere();
+  const tensor = rounding.length > 0
+    ? tensorUnits({unit, ours, peer, attend, reading, count, rounding}) : [];
   const ranks = unit("ranks", ["1b", "q8_0"], (path) => [
     {argv: [join(bin, "ranks_bench"), path, "--count", String(Math.max(2, threads)),
             ...quick ? ["--rounds", "2", "--prompt", "32"] : []], tags: {}}]);
@@ -83,15 +85,19 @@ export function plan({root, threads, quick}) {
           step, ...othersHere(root)];
 }
 
-/** Whether this processor has tiles of bf16. */
-const tensorHere = () => existsSync("/proc/cpuinfo") &&
-  ["amx_bf16", "amx_int8", "avx512_bf16"].every((flag) =>
-    readFileSync("/proc/cpuinfo", "utf8").includes(` ${flag}`));
+/** Arithmetics that this processor rounds by, and their kernels. */
+function roundingHere() {
+  const cpu = existsSync("/proc/cpuinfo") ? readFileSync("/proc/cpuinfo", "utf8") : "";
+  const has = (...flags) => flags.every((flag) => cpu.includes(` ${flag}`));
+  const pairs = /cpu family\s*: 25\n/.test(cpu) ? "zen4_bf16" : "avx512bf16";
+  return [...has("amx_bf16", "amx_int8", "avx512_bf16") ? [["tensor", "amx_tensor"]] : [],
+          ...has("avx512_vnni", "avx512_bf16") ? [["pairs", pairs]] : []];
+}
 
-/** Each with exact arithmetic and with tensor arithmetic, by turns. */
-function tensorUnits({unit, ours, peer, attend, reading, count}) {
-  const both = (make) => [["exact", "amx"], ["tensor", "amx_tensor"]].map(([arithmetic, isa]) => {
-    const command = make("--isa", isa);
+/** Each with exact arithmetic and with those that round, by turns. */
+function tensorUnits({unit, ours, peer, attend, reading, count, rounding}) {
+  const both = (make) => [["exact"], ...rounding].map(([arithmetic, isa]) => {
+    const command = make(...isa ? ["--isa", isa] : []);
     return {...command, tags: {...command.tags, arithmetic}};
   });
   const keys = ["--kv", "bf16"], streams = count("32,16,8,4,2,1", "2,1");

@@ -7,7 +7,8 @@ namespace {
 
 /// c[row][column] += sum over k of a[row][k] * b[k][column], one k after the other. What b is, the
 /// functions below are told beside: b.panel<n>(column) has each(k, f), which gives f n vectors of
-/// each row k from that column on; b's `together` are the rows of a that go with them at most.
+/// each row k from that column on; b's `together` are the rows of a that go with them at most, its
+/// `terms` what is added for a number of a and one of b.
 struct product {
   const float* a;
   size_t a_stride;
@@ -36,6 +37,7 @@ struct number {
 
 /// Rows of floats.
 struct float_rows {
+  using terms = of_floats;
   static constexpr uint32_t together = wide_rows;
   const float* at;
   size_t stride;
@@ -72,7 +74,7 @@ inline void multiply_block(const product& p, const B& b, span_of_k k, bool from_
         for (uint32_t r = 0; r < rows; r++) {
           lanes a = set1(p.a[r * p.a_stride + i]);
 #pragma GCC unroll 8
-          for (uint32_t v = 0; v < vectors; v++) sum[r][v] = fma(a, row[v], sum[r][v]);
+          for (uint32_t v = 0; v < vectors; v++) sum[r][v] = B::terms::add(row[v], a, sum[r][v]);
         }
       });
 #pragma GCC unroll 8

@@ -173,6 +173,7 @@ struct nothing_coming {
 /// A tile's keys as they lie in pages: row d is element d of all 64.
 template <class T, class Coming>
 struct page_keys {
+  using terms = of_floats;
   static constexpr uint32_t together = Coming::together;
   const tile_places<T>& places;
   const kv_view& kv;
@@ -210,6 +211,7 @@ struct page_keys {
 /// before.
 template <class T, class Coming>
 struct page_values {
+  using terms = of_floats;
   static constexpr uint32_t together = Coming::together;
   const tile_places<T>& places;
   size_t step;

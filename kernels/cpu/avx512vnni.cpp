@@ -9,6 +9,10 @@
 #include "kernels/cpu/amx_registers.hpp"
 //
 #include "kernels/cpu/row_in_tiles.inl"
+//
+#include "kernels/cpu/bf16_vectors.hpp"
+//
+#include "kernels/cpu/row_of_pairs.inl"
 
 namespace lethe {
 
@@ -19,5 +23,7 @@ constinit const cpu_row zen4 = row_of("zen4", matmul<zen4_ways>);
 constinit const cpu_row amx = row_in_tiles<common_ways>("amx", without_tiles);
 constinit const cpu_row amx_tensor =
     row_of_tensor_arithmetic<common_ways>("amx_tensor", without_tiles);
+constinit const cpu_row avx512bf16 = row_of_pairs<common_ways>("avx512bf16", without_tiles);
+constinit const cpu_row zen4_bf16 = row_of_pairs<zen4_ways>("zen4_bf16", without_tiles);
 
 }  // namespace lethe

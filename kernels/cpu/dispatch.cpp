@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/cpu_row.hpp"
+#include "kernels/pairs_row.hpp"
 
 namespace lethe {
 
@@ -13,6 +14,8 @@ extern const cpu_row reference, avx2, zen3, avx512, avx512vnni, zen4, amx;
 namespace {
 
 constexpr const cpu_row* rows[] = {&reference, &avx2, &zen3, &avx512, &avx512vnni, &zen4, &amx};
+/// Those with bits of their own.
+constexpr const cpu_row* rounding_rows[] = {&avx512bf16, &zen4_bf16, &amx_tensor};
 
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -37,12 +40,13 @@ bool has_amx() {
   return granted;
 }
 
+bool has_bf16() { return has_vnni() && __builtin_cpu_supports("avx512bf16"); }
+
 bool has_amx_bf16() {
-  constexpr unsigned bf16_tiles = 1u << 22;   // of leaf 7's edx
-  constexpr unsigned bf16_vectors = 1u << 5;  // of its subleaf 1's eax
+  constexpr unsigned bf16_tiles = 1u << 22;  // of leaf 7's edx
   unsigned a, b, c, d;
-  return has_amx() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & bf16_tiles) != 0 &&
-         __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & bf16_vectors) != 0;
+  return has_amx() && has_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+         (d & bf16_tiles) != 0;
 }
 
 /// Zen 3 and Zen 4; what their rows do differently is not measured elsewhere.
@@ -61,6 +65,8 @@ bool runs_here(const cpu_row& row) {
   if (&row == &avx512vnni) return has_vnni();
   if (&row == &zen4) return has_vnni() && is_family_19h();
   if (&row == &amx) return has_amx();
+  if (&row == &avx512bf16) return has_bf16();
+  if (&row == &zen4_bf16) return has_bf16() && is_family_19h();
   if (&row == &amx_tensor) return has_amx_bf16();
   return false;
 }
@@ -73,10 +79,17 @@ const cpu_row& best_cpu_row() {
   return *best;
 }
 
+const cpu_row& pairs_row() { return runs_here(zen4_bf16) ? zen4_bf16 : avx512bf16; }
+
+const char* instructions_of(const cpu_row& row) {
+  return &row == &amx_tensor ? "tiles of bfloat16 (AMX)" : "pairs of bfloat16 (AVX512_BF16)";
+}
+
 const cpu_row* find_cpu_row(const char* name) {
-  if (std::strcmp(amx_tensor.name, name) == 0) return &amx_tensor;
-  for (const cpu_row* row : rows) {
-    if (std::strcmp(row->name, name) == 0) return row;
+  for (auto all : {cpu_rows(), std::span<const cpu_row* const>(rounding_rows)}) {
+    for (const cpu_row* row : all) {
+      if (std::strcmp(row->name, name) == 0) return row;
+    }
   }
   return nullptr;
 }

@@ -78,10 +78,19 @@ inline __m512i by_turns(__m512i numbers) {
 inline void interleave_bf16(const uint16_t* both, uint16_t* to) {
   _mm512_storeu_si512(to, by_turns(_mm512_loadu_si512(both)));
 }
-inline void interleave_bf16(const uint16_t* a, const uint16_t* b, uint16_t* to) {
+inline __m512i by_turns(const uint16_t* a, const uint16_t* b) {
   __m512i both = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i*)a));
-  both = _mm512_inserti64x4(both, _mm256_loadu_si256((const __m256i*)b), 1);
-  _mm512_storeu_si512(to, by_turns(both));
+  return by_turns(_mm512_inserti64x4(both, _mm256_loadu_si256((const __m256i*)b), 1));
+}
+inline void interleave_bf16(const uint16_t* a, const uint16_t* b, uint16_t* to) {
+  _mm512_storeu_si512(to, by_turns(a, b));
+}
+/// The same as pairs in registers.
+inline lanes in_pairs(const uint16_t* both) {
+  return {_mm512_castsi512_ps(by_turns(_mm512_loadu_si512(both)))};
+}
+inline lanes in_pairs(const uint16_t* a, const uint16_t* b) {
+  return {_mm512_castsi512_ps(by_turns(a, b))};
 }
 inline lanes from_f16(const uint16_t* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p))};

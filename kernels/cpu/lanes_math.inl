@@ -12,6 +12,13 @@ template <uint32_t count, class F>
   for (uint32_t i = 0; i < count; i++) f(i);
 }
 
+/// What a step of a product adds to a sum: a column's weight times x's number.
+struct of_floats {
+  using terms = of_floats;
+  static constexpr uint32_t columns = 1;
+  [[gnu::always_inline]] static lanes add(lanes w, lanes x, lanes sum) { return fma(w, x, sum); }
+};
+
 /// log2(e): 2^(log2_e * x) is e^x.
 inline constexpr float log2_e = 0x1.715476p+0f;
 

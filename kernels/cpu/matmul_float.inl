@@ -9,27 +9,42 @@
 namespace lethe {
 namespace {
 
-/// `into`: the cache that they are asked for into.
-template <cache into>
-struct f32_weights {
+/// Weights that are ready, of numbers that Terms multiplies (of_floats).
+template <class Terms, cache into = cache::none>
+struct ready_weights : Terms {
   static constexpr cache asked_into = into;
-  static constexpr uint32_t bytes = 64;  // of one k of a panel
+  static constexpr uint32_t bytes = 64;  // of one step along K of a panel
   static lanes at(const uint8_t* p) { return load((const float*)p); }
 };
+/// `into`: the cache that they are asked for into.
 template <cache into>
-struct f16_weights {
+using f32_weights = ready_weights<of_floats, into>;
+template <cache into>
+struct f16_weights : of_floats {
   static constexpr cache asked_into = into;
   static constexpr uint32_t bytes = 32;
   static lanes at(const uint8_t* p) { return from_f16((const uint16_t*)p); }
 };
 template <cache into>
-struct bf16_weights {
+struct bf16_weights : of_floats {
   static constexpr cache asked_into = into;
   static constexpr uint32_t bytes = 32;
   static lanes at(const uint8_t* p) { return from_bf16((const uint16_t*)p); }
 };
 
-/// Columns of a segment of K: weights of neighbouring panels and rows of x. Strides in bytes and
+/// Whether a block takes weights from where they lie.
+template <class Weights>
+constexpr bool is_ready = false;
+template <class Terms, cache into>
+constexpr bool is_ready<ready_weights<Terms, into>> = true;
+
+/// Where segment s begins, in the steps that weights take along K.
+template <class Weights>
+inline uint32_t first_step(const matrix& w, uint32_t s) {
+  return segment_begin(w.type, w.cols, s) / Weights::columns;
+}
+
+/// Steps along a segment of K: weights of neighbouring panels and rows of x. Strides in bytes and
 /// floats.
 struct float_stretch {
   const uint8_t* w;
@@ -39,9 +54,9 @@ struct float_stretch {
   uint32_t count;
 };
 
-/// sums[p * R + r] goes on with the first column, for P panels and R rows of x.
+/// sums[p * R + r] goes on with the first step, for P panels and R rows of x.
 template <class Weights, uint32_t P, uint32_t R>
-[[gnu::always_inline]] inline void add_column(const float_stretch& s, lanes* sums) {
+[[gnu::always_inline]] inline void add_step(const float_stretch& s, lanes* sums) {
   lanes w[P];
 #pragma GCC unroll 4
   for (uint32_t p = 0; p < P; p++) w[p] = Weights::at(s.w + p * s.w_stride);
@@ -49,7 +64,7 @@ template <class Weights, uint32_t P, uint32_t R>
   for (uint32_t r = 0; r < R; r++) {
     lanes x = set1(s.x[r * s.x_stride]);
 #pragma GCC unroll 4
-    for (uint32_t p = 0; p < P; p++) sums[p * R + r] = fma(w[p], x, sums[p * R + r]);
+    for (uint32_t p = 0; p < P; p++) sums[p * R + r] = Weights::add(w[p], x, sums[p * R + r]);
   }
 }
 
@@ -66,16 +81,16 @@ template <class Weights, uint32_t P, uint32_t R, bool Ask>
                                            const panel_group& group, const float* x,
                                            size_t x_stride) {
   alignas(64) segment_tree<P * R> tree(part.segment_begin, part.segment_end);
-  uint32_t origin = segment_begin(w.type, w.cols, part.segment_begin);
+  uint32_t origin = first_step<Weights>(w, part.segment_begin);
   for (uint32_t i = part.segment_begin; i < part.segment_end; i++) {
-    uint32_t begin = segment_begin(w.type, w.cols, i), end = segment_begin(w.type, w.cols, i + 1);
+    uint32_t begin = first_step<Weights>(w, i), end = first_step<Weights>(w, i + 1);
     float_stretch s{group.first + size_t{begin} * Weights::bytes, group.stride,
                     x + (begin - origin), x_stride, end - begin};
     lanes sums[P * R];
 #pragma GCC unroll 32
     for (uint32_t j = 0; j < P * R; j++) sums[j] = zero();
     for (; s.count > 0; s.count--, s.w += Weights::bytes, s.x++) {
-      add_column<Weights, P, R>(s, sums);
+      add_step<Weights, P, R>(s, sums);
 #pragma GCC unroll 4
       for (uint32_t p = 0; Ask && p < P; p++)
         fetch_ahead<Weights::asked_into>(s.w + p * s.w_stride);
@@ -138,12 +153,12 @@ template <uint32_t R>
     __builtin_prefetch(s.x + (R + r + s.count / 4 % 4) * s.x_stride);
 }
 
-/// P panels, floats that are near, times R rows of a block from `row` on.
-template <uint32_t P, uint32_t R>
+/// P panels, weights that are near and ready, times R rows of a block from `row` on.
+template <class Terms, uint32_t P, uint32_t R>
 [[gnu::noinline]] void add_float_tile(const product_part& part, const panel_group& group,
                                       const float_chunk& c, const float_stretch& s, uint32_t row,
                                       lines_evenly& coming, float_work<P>& work) {
-  using weights = f32_weights<cache::none>;
+  using weights = ready_weights<Terms>;
   bool last = c.ends && c.segment + 1 == part.segment_end;
   if (last) fetch_tile(part, group, row, R);
   lanes* waiting = work.tree.sums(c.segment, row * P);
@@ -157,12 +172,12 @@ template <uint32_t P, uint32_t R>
     ask_for_rows_after<R>(rest);
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; i++, rest.w += weights::bytes, rest.x++)
-      add_column<weights, P, R>(rest, sums);
+      add_step<weights, P, R>(rest, sums);
     rest.count -= 4;
   }
 #pragma GCC unroll 1
   for (; rest.count > 0; rest.count--, rest.w += weights::bytes, rest.x++)
-    add_column<weights, P, R>(rest, sums);
+    add_step<weights, P, R>(rest, sums);
   if (c.ends) {
     work.tree.template join<P * R>(c.segment, row * P, sums);
     waiting = work.tree.joined(c.segment, row * P);
@@ -173,14 +188,15 @@ template <uint32_t P, uint32_t R>
 }
 
 /// add_float_tile for 1 to R rows.
-template <uint32_t P, uint32_t R = float_tile_rows>
+template <class Terms, uint32_t P, uint32_t R = float_tile_rows>
 void add_float_rows(const product_part& part, const panel_group& group, const float_chunk& c,
                     const float_stretch& s, uint32_t row, uint32_t rows, lines_evenly& coming,
                     float_work<P>& work) {
   if constexpr (R > 1) {
-    if (rows < R) return add_float_rows<P, R - 1>(part, group, c, s, row, rows, coming, work);
+    if (rows < R)
+      return add_float_rows<Terms, P, R - 1>(part, group, c, s, row, rows, coming, work);
   }
-  add_float_tile<P, R>(part, group, c, s, row, coming, work);
+  add_float_tile<Terms, P, R>(part, group, c, s, row, coming, work);
 }
 
 /// A step of K for a block. `next` is where the first panel's weights after it lie.
@@ -189,7 +205,7 @@ void add_float_step(const product_part& part, const panel_group& group, const fl
                     const float_stretch& s, uint32_t rows, const uint8_t* next,
                     float_work<P>& work) {
   float_stretch near = s;
-  if constexpr (Weights::bytes != sizeof(float[panel_rows])) {
+  if constexpr (!is_ready<Weights>) {
     for (uint32_t p = 0; p < P; p++) {
       for (uint32_t k = 0; k < s.count; k++)
         store(work.w[p] + k * panel_rows, Weights::at(s.w + p * s.w_stride + k * Weights::bytes));
@@ -202,7 +218,8 @@ void add_float_step(const product_part& part, const panel_group& group, const fl
   lines_evenly coming(next, s.count * Weights::bytes, tiles * (s.count / 4), group.stride);
   for (uint32_t r = 0; r < rows; r += height) {
     near.x = s.x + r * s.x_stride;
-    add_float_rows<P>(part, group, c, near, r, least_of(height, rows - r), coming, work);
+    add_float_rows<typename Weights::terms, P>(part, group, c, near, r, least_of(height, rows - r),
+                                               coming, work);
   }
 }
 
@@ -210,10 +227,10 @@ void add_float_step(const product_part& part, const panel_group& group, const fl
 template <class Weights, uint32_t P>
 void multiply_float_block(const matrix& w, const product_part& part, const panel_group& group,
                           const activations& x, float_work<P>& work) {
-  uint32_t origin = segment_begin(w.type, w.cols, part.segment_begin);
+  uint32_t origin = first_step<Weights>(w, part.segment_begin);
   for (uint32_t i = part.segment_begin; i < part.segment_end; i++) {
-    uint32_t first = segment_begin(w.type, w.cols, i), k = first;
-    uint32_t after = segment_begin(w.type, w.cols, i + 1);
+    uint32_t first = first_step<Weights>(w, i), k = first;
+    uint32_t after = first_step<Weights>(w, i + 1);
     do {
       uint32_t count = least_of(after - k, float_step);
       float_stretch s{group.first + size_t{k} * Weights::bytes, group.stride, x.f + (k - origin),
@@ -250,7 +267,7 @@ void multiply_float_blocks(const matrix& w, const product_part& part, panel_grou
 template <class Weights, uint32_t P, class F>
 inline void for_float_groups(const matrix& w, const product_part& part, float* y, size_t y_stride,
                              F f) {
-  size_t stride = (size_t{w.cols} * Weights::bytes + 63) / 64 * 64;
+  size_t stride = (size_t{w.cols} / Weights::columns * Weights::bytes + 63) / 64 * 64;
   auto group_of = [&](uint32_t p, uint32_t count) {
     return panel_group{(const uint8_t*)w.panels + p * stride, stride, p, 1, count, y, y_stride};
   };
@@ -262,9 +279,7 @@ inline void for_float_groups(const matrix& w, const product_part& part, float* y
 /// Rows that go straight along the weights: a tile's, and more where weights of 16 bits would have
 /// to be made ready first.
 template <class Weights>
-constexpr uint32_t direct_rows = Weights::bytes < sizeof(float[panel_rows])
-                                     ? 24
-                                     : most_rows_by<(tile_panels + 1) / 2>;
+constexpr uint32_t direct_rows = is_ready<Weights> ? most_rows_by<(tile_panels + 1) / 2> : 24;
 
 /// One row or two leave registers for more panels, which are read in as many streams; more rows
 /// than a tile's go along fewer panels. `ask`: for the weights that come; for those of blocks

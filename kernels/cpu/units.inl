@@ -203,9 +203,10 @@ template <dtype T, class Unit, uint32_t P, uint32_t R>
   }
 }
 
-/// What scaled_product adds.
+/// What scaled_product adds: takes the start off again.
 template <dtype T>
 [[gnu::always_inline]] inline lanes scaled_start(lanes scale) {
+  static_assert(__builtin_bit_cast(int32_t, product_zero) == product_start);
   return T == dtype::q6_k ? zero() : mul(scale, set1(-product_zero));
 }
 /// A sum of integer products times the scale of its weights, rounded once; a zero has no sign.

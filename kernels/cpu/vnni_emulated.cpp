@@ -128,10 +128,29 @@ inline void round_to_bf16(lanes first, lanes second, uint16_t* to) {
   store_bf16(to + 16, no_denormals(second));
 }
 
+/// bf16_vectors.hpp's, step by step.
+[[gnu::noinline]] inline lanes add_pairs(lanes w, lanes x, lanes sum) {
+  denormals_are_zeros mode;
+  asm volatile("" : "+v"(sum.v), "+v"(w.v), "+v"(x.v));  // not before that
+  auto second = [](lanes pairs) {
+    __m512i bits = _mm512_castps_si512(pairs.v);
+    return lanes{_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_srli_epi32(bits, 16), 16))};
+  };
+  auto first = [](lanes pairs) {
+    return lanes{_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(pairs.v), 16))};
+  };
+  sum = fma(second(w), second(x), sum);
+  sum = fma(first(w), first(x), sum);
+  asm volatile("" : "+v"(sum.v));
+  return sum;
+}
+
 }  // namespace
 }  // namespace lethe
 
 #include "kernels/cpu/row_in_tiles.inl"
+//
+#include "kernels/cpu/row_of_pairs.inl"
 
 namespace lethe {
 namespace {
@@ -146,10 +165,11 @@ constexpr cpu_row without_tiles{.name = "vnni_emulated",
 
 }  // namespace
 
-extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated;
+extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated, pairs_emulated;
 constinit const cpu_row vnni_emulated = without_tiles;
 constinit const cpu_row amx_emulated = row_in_tiles<zen4_ways>("amx_emulated", without_tiles);
 constinit const cpu_row amx_tensor_emulated =
     row_of_tensor_arithmetic<zen4_ways>("amx_tensor_emulated", without_tiles);
+constinit const cpu_row pairs_emulated = row_of_pairs<zen4_ways>("pairs_emulated", without_tiles);
 
 }  // namespace lethe

@@ -26,13 +26,8 @@ LETHE_BODY int32_t dot_words(const uint32_t* w, const uint32_t* q, uint32_t coun
   return sum;
 }
 
-/// Integer products of a unit are summed from product_start on, as on CPUs: the sum's bits are then
-/// the float product_zero + sum, which holds for |sum| < 2^22. A unit's is at most 32 * 128 * 127,
-/// and so is that of q6_k's halves before they are multiplied by their scales.
-constexpr int32_t product_start = 0x4b400000;
-constexpr float product_zero = 0x1.8p23f;
-
-/// A sum of a unit's integer products, from product_start on, times the scale of its weights.
+/// A sum of a unit's integer products, from product_start on, times the scale of its weights. Those
+/// of q6_k's halves, before they are multiplied by their scales, are below 2^22, too.
 LETHE_BODY float scaled_product(int32_t sum, float scale) {
   return fused(from_bits(uint32_t(sum)), scale, -product_zero * scale);
 }

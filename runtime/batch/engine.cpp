@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "kernels/pairs_row.hpp"
 #include "runtime/batch/step_loop.hpp"
 
 namespace lethe {
@@ -69,9 +70,9 @@ result<void> check_config(const engine_config& c, const model_shape& shape) {
     return fail("running sequences {}: supported: 1 to {}", c.running, limits::running_max);
   if (c.context > shape.context_max)
     return fail("--context {}: the model's is {}", c.context, shape.context_max);
-  if (c.row == &amx_tensor && !runs_here(amx_tensor))
-    return fail(
-        "tensor arithmetic on cores: there are no tiles of bfloat16 (AMX) here; say \"exact\"");
+  if (c.row && c.row->round && !runs_here(*c.row))
+    return fail("the arithmetic of {} on cores: there are no {} here; say \"exact\"", c.row->name,
+                instructions_of(*c.row));
   if (c.threads > 1024) return fail("--threads {}: at most 1024", c.threads);
   return check_cut(shape, c.ranks);
 }

@@ -36,7 +36,7 @@ constexpr policy_key keys[] = {
     {"engines.links", "clear-links",
      [](config c) { return c.getEngines().getLinks() == schema::Links::CLEAR; }},
     {"engines.arithmetic", "tensor-arithmetic",
-     [](config c) { return c.getEngines().getArithmetic() == schema::Arithmetic::TENSOR; }},
+     [](config c) { return c.getEngines().getArithmetic() != schema::Arithmetic::EXACT; }},
 };
 
 std::string note_of(const policy::optimization& o, schema::Profile profile) {

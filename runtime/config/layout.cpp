@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "kernels/cpu_row.hpp"
+#include "kernels/pairs_row.hpp"
 
 namespace lethe {
 
@@ -220,7 +220,12 @@ bool may_be_here(const placed_host& host) {
 /// knows, when an engine starts there.
 void check_arithmetic(cluster_config& config, cluster_layout& layout, const machine& here) {
   if (config.get().getEngines().getArithmetic() == schema::Arithmetic::EXACT) return;
+  const bool pairs = config.get().getEngines().getArithmetic() == schema::Arithmetic::PAIRS;
   auto on_device = &placed_rank::on_device;
+  if (pairs && std::ranges::any_of(layout.ranks, on_device))
+    return config.refuse("engines.arithmetic",
+                         "\"pairs\" is for cores, and an engine is on a device: say \"tensor\", or "
+                         "\"exact\"");
   if (std::ranges::adjacent_find(layout.ranks, std::not_equal_to(), on_device) !=
       layout.ranks.end())
     return config.refuse(
@@ -228,19 +233,23 @@ void check_arithmetic(cluster_config& config, cluster_layout& layout, const mach
         "\"tensor\" gives answers other bits on devices than on cores, and engines "
         "are on both: place them on one kind, or say \"exact\"");
   auto lacks = [&](const placed_rank& r) {
-    return !r.on_device() && may_be_here(layout.hosts[r.host]) && !here.tensor_arithmetic;
+    return !r.on_device() && may_be_here(layout.hosts[r.host]) &&
+           !(pairs ? here.pairs_arithmetic : here.tensor_arithmetic);
   };
   auto on_cores = std::ranges::find_if(layout.ranks, lacks);
   if (on_cores == layout.ranks.end())
     return layout.notes.push_back(
-        "tensor arithmetic: answers may differ from exact ones, by the rounding of bfloat16; they "
+        "this arithmetic: answers may differ from exact ones, by the rounding of bfloat16; they "
         "are the same whatever the company, chunks, pages or cut");
   config.refuse(
       "engines.arithmetic",
-      "\"tensor\" takes devices, or cores with tiles of bfloat16 (AMX), which this "
-      "machine's lack, and engine {} is on the cores of {}: give its host devices, or its "
+      "\"{}\" takes {}, which this machine's lack, and engine {} is on the cores of {}: {}its "
       "address and cores if it is another machine, or say \"exact\"",
-      on_cores->engine, layout.hosts[on_cores->host].name);
+      pairs ? "pairs" : "tensor",
+      pairs ? "cores with pairs of bfloat16 (AVX512_BF16)"
+            : "devices, or cores with tiles of bfloat16 (AMX)",
+      on_cores->engine, layout.hosts[on_cores->host].name,
+      pairs ? "give " : "give its host devices, or ");
 }
 
 void give_cores(cluster_config& config, cluster_layout& layout) {
@@ -283,7 +292,8 @@ std::optional<uint32_t> device_number(std::string_view name) {
 machine machine::here() {
   return {.cores = std::max(1u, std::thread::hardware_concurrency()),
           .memory = uint64_t(sysconf(_SC_PHYS_PAGES)) * uint64_t(sysconf(_SC_PAGE_SIZE)),
-          .tensor_arithmetic = runs_here(amx_tensor)};
+          .tensor_arithmetic = runs_here(amx_tensor),
+          .pairs_arithmetic = runs_here(pairs_row())};
 }
 
 std::optional<std::string> shared_cores(const cluster_layout& layout, std::string_view host,

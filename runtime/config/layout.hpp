@@ -13,6 +13,7 @@ struct machine {
   uint32_t cores = 1;
   uint64_t memory = 0;
   bool tensor_arithmetic = false;  // its cores have tiles for it
+  bool pairs_arithmetic = false;
 
   static machine here();
 };

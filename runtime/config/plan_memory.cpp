@@ -98,7 +98,7 @@ result<std::unique_ptr<file_weights>> open_as_told(const checkpoint& file,
   return file_weights::open(file, *type);
 }
 
-/// Whether tensor arithmetic rounds anything on cores.
+/// Whether tensor arithmetic, or that by pairs, rounds anything on cores.
 bool rounds_on_cores(const model_weights& w, kv_type kv) {
   auto takes = [](std::initializer_list<const matrix*> all) {
     return std::ranges::any_of(all, [](auto* m) { return takes_rounded(amx_tensor, *m); });
@@ -115,7 +115,7 @@ void note_what_stays_exact(checked_config& c, const model_weights& weights, kv_t
   bool on_cores = std::ranges::none_of(c.layout.ranks, &placed_rank::on_device);
   if (on_cores && !rounds_on_cores(weights, kv))
     c.layout.notes.push_back(
-        "tensor arithmetic changes nothing here: neither weights whose columns are a multiple of "
+        "engines.arithmetic changes nothing here: neither weights whose columns are a multiple of "
         "256 nor keys and values (batching.kv) are bf16");
 }
 

@@ -1,8 +1,8 @@
-// Tensor arithmetic on cores, as a person asks for it: where the processor has tiles of bf16, and
-// where it hasn't.
+// Arithmetics that round, on cores, as a person asks for them: where the processor has tiles or
+// pairs of bf16, and where it hasn't.
 #include <gtest/gtest.h>
 
-#include "kernels/cpu_row.hpp"
+#include "kernels/pairs_row.hpp"
 #include "tests/e2e/hosts.hpp"
 #include "tests/e2e/load.hpp"
 #include "tests/e2e/private_path.hpp"
@@ -31,21 +31,36 @@ std::vector<std::string> words(const std::string& model, std::vector<std::string
   return all;
 }
 
-TEST(Arithmetic, OfAnotherKindIsRefused) {
+struct arithmetic_of_cores {
+  std::string name;
+  bool runs = false;
+};
+class Arithmetic : public testing::TestWithParam<arithmetic_of_cores> {};
+INSTANTIATE_TEST_SUITE_P(By, Arithmetic,
+                         testing::Values(arithmetic_of_cores{"tensor", runs_here(amx_tensor)},
+                                         arithmetic_of_cores{"pairs", runs_here(pairs_row())}),
+                         [](const auto& of) { return of.param.name; });
+
+TEST(ArithmeticFlag, OfAnotherKindIsRefused) {
   auto refused = [](std::vector<std::string> more, const std::string& why) {
     auto ran = run_lethe(words(ember, std::move(more)));
     EXPECT_EQ(ran.exit_code, 1) << ran.out;
     EXPECT_NE(ran.err.find(why), std::string::npos) << ran.err;
   };
-  refused({"--arithmetic", "fast"}, "--arithmetic fast: there is none; there are: exact, tensor");
+  refused({"--arithmetic", "fast"},
+          "--arithmetic fast: there is none; there are: exact, tensor, pairs");
   refused({"--arithmetic", "tensor", "--isa", "reference"}, "leave out --isa");
   refused({"--isa", "amx_tensor"}, "--isa amx_tensor: there is none");
+  refused({"--isa", "avx512bf16"}, "--isa avx512bf16: there is none");
   if (!runs_here(amx_tensor)) refused({"--arithmetic", "tensor"}, "has no tiles of bfloat16 (AMX)");
+  if (!runs_here(pairs_row()))
+    refused({"--arithmetic", "pairs"}, "has no pairs of bfloat16 (AVX512_BF16)");
 }
 
 /// Ember in bf16: its answers are of other bits, and the same for any cut and chunk.
-TEST(Arithmetic, IsTheSameInAnyCutAndChunk) {
-  if (!runs_here(amx_tensor)) GTEST_SKIP() << "this machine lacks amx_tensor";
+TEST_P(Arithmetic, IsTheSameInAnyCutAndChunk) {
+  if (!GetParam().runs) GTEST_SKIP() << "this machine has none";
+  const std::string& name = GetParam().name;
   scratch_folder folder;
   const std::string model = folder / "bf16.gguf";
   auto made = run_lethe({"model", "convert", ember, model, "--type", "bf16"});
@@ -56,9 +71,9 @@ TEST(Arithmetic, IsTheSameInAnyCutAndChunk) {
     EXPECT_EQ(ran.exit_code, 0) << ran.err;
     return ran.out;
   };
-  auto want = said({"--arithmetic", "tensor"});
-  EXPECT_EQ(said({"--arithmetic", "tensor", "--tensor", "2", "--chunk", "3"}), want);
-  EXPECT_EQ(said({"--arithmetic", "tensor", "--pipeline", "2", "--page-size", "5"}), want);
+  auto want = said({"--arithmetic", name});
+  EXPECT_EQ(said({"--arithmetic", name, "--tensor", "2", "--chunk", "3"}), want);
+  EXPECT_EQ(said({"--arithmetic", name, "--pipeline", "2", "--page-size", "5"}), want);
   EXPECT_NE(said({}), want) << "then nothing was rounded";
 }
 
@@ -69,9 +84,10 @@ std::string cluster_file(const std::string& engines, const std::string& model) {
          engines;
 }
 
-TEST(Arithmetic, OfAClusterIsSaidAndDoesNotDependOnCompany) {
-  const std::string tensor = "arithmetic = \"tensor\"\n";
-  if (!runs_here(amx_tensor)) {
+TEST_P(Arithmetic, OfAClusterIsSaidAndDoesNotDependOnCompany) {
+  const std::string& name = GetParam().name;
+  const std::string tensor = "arithmetic = \"" + name + "\"\n";
+  if (!GetParam().runs) {
     scratch_folder folder;
     auto file = folder.write("c.toml", cluster_file(tensor, ember));
     auto checked = run_lethe({"config", "check", file});
@@ -86,7 +102,7 @@ TEST(Arithmetic, OfAClusterIsSaidAndDoesNotDependOnCompany) {
   {
     running_cluster c(cluster_file(tensor, ember));
     ASSERT_TRUE(c.tells("ready: 1 of 1")) << c.errors();
-    EXPECT_NE(status(c).find("1x1 (tensor arithmetic)  "), std::string::npos) << status(c);
+    EXPECT_NE(status(c).find("1x1 (" + name + " arithmetic)  "), std::string::npos) << status(c);
     alone = said_at(c.port("api"));
   }
   running_cluster c(cluster_file(tensor + "tensor = 2\nprocesses = \"ranks\"\n", ember));

@@ -170,6 +170,25 @@ TEST(ConfigCheck, TensorArithmeticTakesDevicesOrCoresWithTiles) {
   refuses(model_line + "[engines]\narithmetic=\"fast\"\n" + on_devices, {"arithmetic"});
 }
 
+TEST(ConfigCheck, ArithmeticByPairsTakesCoresThatHaveThem) {
+  std::string pairs = model_line + "[batching]\nkv=\"bf16\"\n[engines]\narithmetic=\"pairs\"\n";
+  machine here = testing::eight_cores;
+  here.tensor_arithmetic = true;
+  auto without = check(pairs, here);
+  EXPECT_NE(problems(without).find("\"pairs\" takes cores with pairs of bfloat16"),
+            std::string::npos)
+      << problems(without);
+  here.pairs_arithmetic = true, here.tensor_arithmetic = false;
+  auto with = check(pairs, here);
+  ASSERT_TRUE(with.good()) << problems(with);
+  ASSERT_EQ(with.layout.notes.size(), 1u);
+  EXPECT_NE(with.layout.notes[0].find("by the rounding of bfloat16"), std::string::npos);
+  auto on_devices = check(pairs + two_hosts(two_devices, two_devices), here);
+  EXPECT_NE(problems(on_devices).find("\"pairs\" is for cores, and an engine is on a device"),
+            std::string::npos)
+      << problems(on_devices);
+}
+
 TEST(ConfigCheck, EveryDeviceTakesOneRankAndNotMoreThanItHolds) {
   std::string host = "[[hosts]]\nname=\"a\"\ndevices=[\"cuda:2\",\"cuda:0\"]\ndevice_memory=";
   std::string tensor = model_line + "[engines]\ntensor=2\n";

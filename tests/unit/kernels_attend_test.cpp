@@ -279,9 +279,7 @@ void expect_no_write_beside_scratch(const cpu_row& row, const attention_case& c)
 }
 
 TEST(Attend, StaysWithinItsScratch) {
-  auto rows = rows_here({&vnni_emulated, &amx_emulated});
-  for (const cpu_row* row : tensor_rows_here()) rows.push_back(row);
-  for (const cpu_row* row : rows) {
+  for (const cpu_row* row : with_rounding_rows(rows_here({&vnni_emulated, &amx_emulated}))) {
     for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
       expect_no_write_beside_scratch(*row,
                                      {.tokens = 65, .heads = 3, .head_dim = 37, .type = type});

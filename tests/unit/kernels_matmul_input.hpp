@@ -69,8 +69,8 @@ struct input {
   size_t stride;
   std::vector<float> f;
   static constexpr uint32_t tall_rows = 16;
-  std::vector<x_unit> units, tall;  // as the reference and as amx want them
-  std::vector<x_rounded> rounded;   // as amx_tensor does
+  std::vector<x_unit> units, tall;               // as the reference and as amx want them
+  std::vector<x_rounded> rounded, rounded_tall;  // row after row, and as amx_tensor does
   plain_rows plain;
 
   input(uint32_t m, uint32_t k, size_t apart, std::vector<float> values)
@@ -81,10 +81,14 @@ struct input {
     tall.resize(tall.size() + x_units_beyond);
     plain = {reference, units, m, k};
     x_layout layout = layout_of_x(m, k / 32, tall_rows);
-    rounded.resize(size_t{m} * layout.units + x_units_beyond);
+    rounded.resize(size_t{m} * layout.units);
+    rounded_tall.resize(rounded.size() + x_units_beyond);
     for (uint32_t r = 0; r < m; r++) {
-      for (uint32_t i = 0; i < k; i++)
-        rounded[place_of_unit(layout, r, i / 32)].n[i % 32] = rounded_to_bf16(f[r * stride + i]);
+      for (uint32_t u = 0; u < layout.units; u++) {
+        x_rounded& unit = rounded[size_t{r} * layout.units + u];
+        for (uint32_t i = 0; i < 32; i++) unit.n[i] = rounded_to_bf16(f[r * stride + u * 32 + i]);
+        rounded_tall[place_of_unit(layout, r, u)] = unit;
+      }
     }
   }
   activations view(const cpu_row& row = reference) const {
@@ -93,7 +97,10 @@ struct input {
             .f = f.data(),
             .stride = stride,
             .units = own.data(),
-            .rounded = rounded.data()};
+            .rounded = rounded_for(row).data()};
+  }
+  const std::vector<x_rounded>& rounded_for(const cpu_row& row) const {
+    return row.x_tile_rows == tall_rows ? rounded_tall : rounded;
   }
 };
 

@@ -213,6 +213,50 @@ TEST_P(Matmul, TakesTheLargestNumbers) {
   }
 }
 
+/// A segment of Q8_0: each unit's integer sum times the weights' scale, rounded once, then a fused
+/// multiply-add of that times x's.
+float q8_segment(const tensor& w, const input& x, uint32_t n, uint32_t m, uint32_t segment) {
+  constexpr uint32_t block = 34;
+  float sum = 0;
+  uint32_t u = segment_begin(w.type, w.cols, segment) / 32;
+  for (; u < segment_begin(w.type, w.cols, segment + 1) / 32; u++) {
+    const uint8_t* unit = w.row(n) + size_t{u} * block;
+    const int8_t* q = &x.plain.q[size_t{m} * x.cols + u * 32];
+    int32_t dot = 0;
+    for (uint32_t i = 0; i < 32; i++) dot += int8_t(unit[2 + i]) * q[i];
+    sum = std::fma(float(dot) * formats::f16_at(unit), x.plain.scales[m * (x.cols / 32) + u], sum);
+  }
+  return sum;
+}
+
+/// Scales are by turns those of the test's formats and the largest and smallest halves there are.
+TEST(QuantMatmul, IsWhatItsDefinitionSays) {
+  formats::random random{23};
+  const uint32_t halves[] = {0x7bff, 0xfbff, 0x0001, 0x8001, 0x03ff, 0x0000, 0x8000};
+  tensor w(dtype::q8_0, 50, 512, random);
+  for (uint32_t n = 0; n < w.rows; n += 2) {
+    for (uint32_t u = 0; u < w.cols / 32; u++)
+      formats::put_u16(const_cast<uint8_t*>(w.row(n)) + u * 34, halves[(n / 2 + u) % 7]);
+  }
+  repack_panels(w.type, w.rows, w.cols, 0, (w.rows + panel_rows - 1) / panel_rows, tensor::row_of,
+                &w, const_cast<std::byte*>(w.panels.panels));
+  for (uint32_t m : {1u, 4u, 12u, 20u, 40u}) {
+    input x = random_input(m, w.cols, random);
+    for (uint32_t k = 0; k < w.cols; k++) x.f[k] = k % 3 ? 1e30f : -1e30f;
+    x = input(m, w.cols, w.cols, x.f);
+    std::vector<float> want;
+    for (uint32_t r = 0; r < m; r++) {
+      for (uint32_t n = 0; n < w.rows; n++) {
+        float s[segments];
+        for (uint32_t i = 0; i < segments; i++) s[i] = q8_segment(w, x, n, r, i);
+        want.push_back(((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));
+      }
+    }
+    for (const cpu_row* row : rows_to_test())
+      EXPECT_TRUE(same_bits(multiply(*row, w, x), want)) << row->name << " " << m;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, Matmul, testing::ValuesIn(formats::all_types),
                          [](const auto& p) { return name_of(p.param); });
 

@@ -4,11 +4,11 @@
 #include <initializer_list>
 #include <vector>
 
-#include "kernels/cpu_row.hpp"
+#include "kernels/pairs_row.hpp"
 
 namespace lethe {
 
-extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated;
+extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated, pairs_emulated;
 
 /// Whether emulations run here: they are made of AVX-512.
 inline bool emulates_here() { return runs_here(*find_cpu_row("avx512")); }
@@ -27,15 +27,30 @@ inline std::vector<const cpu_row*> rows_here(std::initializer_list<const cpu_row
   return here;
 }
 
-/// The kernels of tensor arithmetic, which have bits of their own.
-inline std::vector<const cpu_row*> tensor_rows_here() {
+/// Arithmetics with bits of their own: AMX's tiles, or pairs of columns.
+enum class rounding { tensor, pairs };
+inline const char* name_of(rounding how) { return how == rounding::tensor ? "tensor" : "pairs"; }
+
+/// Their kernels that run here, and emulated ones where there is AVX-512.
+inline std::vector<const cpu_row*> rounding_rows_here(rounding how) {
+  bool tiles = how == rounding::tensor;
+  auto all = tiles ? std::vector{&amx_tensor} : std::vector{&avx512bf16, &zen4_bf16};
   std::vector<const cpu_row*> here;
-  if (runs_here(amx_tensor))
-    here.push_back(&amx_tensor);
-  else
-    std::printf("skipped: %s, this machine lacks it\n", amx_tensor.name);
-  if (emulates_here()) here.push_back(&amx_tensor_emulated);
+  for (const cpu_row* row : all) {
+    if (runs_here(*row))
+      here.push_back(row);
+    else
+      std::printf("skipped: %s, this machine lacks it\n", row->name);
+  }
+  if (emulates_here()) here.push_back(tiles ? &amx_tensor_emulated : &pairs_emulated);
   return here;
+}
+
+/// `rows` and those of every arithmetic that rounds.
+inline std::vector<const cpu_row*> with_rounding_rows(std::vector<const cpu_row*> rows) {
+  for (rounding how : {rounding::tensor, rounding::pairs})
+    for (const cpu_row* row : rounding_rows_here(how)) rows.push_back(row);
+  return rows;
 }
 
 }  // namespace lethe

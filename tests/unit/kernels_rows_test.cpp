@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu_row.hpp"
+#include "kernels/pairs_row.hpp"
 #include "tests/places.hpp"
 
 namespace lethe {
@@ -20,8 +20,11 @@ TEST(CpuRows, AreFoundByNameBestLast) {
   EXPECT_STREQ(cpu_rows().front()->name, "reference");
   EXPECT_STREQ(cpu_rows().back()->name, "amx");
   // Of other bits, and so none of those.
-  EXPECT_EQ(find_cpu_row("amx_tensor"), &amx_tensor);
-  EXPECT_EQ(std::ranges::count(cpu_rows(), &amx_tensor), 0);
+  for (const cpu_row* row : {&amx_tensor, &avx512bf16, &zen4_bf16}) {
+    EXPECT_EQ(find_cpu_row(row->name), row);
+    EXPECT_EQ(std::ranges::count(cpu_rows(), row), 0);
+  }
+  EXPECT_TRUE(runs_here(pairs_row()) || !runs_here(avx512bf16));
 }
 
 TEST(CpuRows, TheBestRunsHereAndNoneBetterDoes) {
@@ -77,7 +80,8 @@ TEST(CpuRows, DefineNothingButThemselves) {
            {"reference", {"reference"}},
            {"avx2", {"avx2", "zen3"}},
            {"avx512", {"avx512"}},
-           {"avx512vnni", {"amx_tensor", "avx512vnni", "amx", "zen4"}}}) {
+           {"avx512vnni",
+            {"amx_tensor", "avx512bf16", "avx512vnni", "amx", "zen4", "zen4_bf16"}}}) {
     std::string object = std::string(places::kernel_objects) + "/" + file + ".cpp.o";
     std::ranges::transform(rows, rows.begin(), symbol_of);
     EXPECT_EQ(exported(object), rows) << object;

@@ -22,9 +22,7 @@ size_t depth_of(const std::function<void()>& work) {
 }
 
 std::vector<const cpu_row*> all_rows_here() {
-  auto rows = rows_here({&amx_emulated});
-  for (const cpu_row* row : tensor_rows_here()) rows.push_back(row);
-  return rows;
+  return with_rounding_rows(rows_here({&amx_emulated}));
 }
 
 class KernelStack : public testing::TestWithParam<dtype> {};

@@ -6,14 +6,25 @@
 #include "tests/unit/kernels_attend_paged.hpp"
 #include "tests/unit/kernels_rows_here.hpp"
 
-// Attention of tensor arithmetic on cores.
+// Attention of the arithmetics that round, on cores.
 
 namespace lethe {
 namespace {
 
+class TensorAttend : public testing::TestWithParam<rounding> {
+ protected:
+  void SetUp() override {
+    if (rows.empty()) GTEST_SKIP() << "no AVX-512, which emulations are made of";
+  }
+  std::vector<float> answer_of(const attention_case& c, const attention_input& in) const;
+  const std::vector<const cpu_row*> rows = rounding_rows_here(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(By, TensorAttend, testing::Values(rounding::tensor, rounding::pairs),
+                         [](const auto& of) { return name_of(of.param); });
+
 /// One row's answer for a case, which all others have to give.
-std::vector<float> answer_of(const attention_case& c, const attention_input& in) {
-  std::vector<const cpu_row*> rows = tensor_rows_here();
+std::vector<float> TensorAttend::answer_of(const attention_case& c,
+                                           const attention_input& in) const {
   std::vector<float> first = run_case(*rows[0], c, in);
   for (size_t i = 1; i < rows.size(); i++)
     EXPECT_TRUE(same_bits(run_case(*rows[i], c, in), first))
@@ -21,15 +32,8 @@ std::vector<float> answer_of(const attention_case& c, const attention_input& in)
   return first;
 }
 
-class TensorAttend : public testing::Test {
- protected:
-  void SetUp() override {
-    if (tensor_rows_here().empty()) GTEST_SKIP() << "no AVX-512, which emulations are made of";
-  }
-};
-
 /// Values have deviation 1. Where a score is 30 its rounded query is off by a sixteenth of it.
-TEST_F(TensorAttend, IsSoftmaxAttentionForEveryHeadSize) {
+TEST_P(TensorAttend, IsSoftmaxAttentionForEveryHeadSize) {
   for (uint32_t head_dim : {1u, 7u, 16u, 32u, 48u, 64u, 80u, 96u, 100u, 128u, 256u, 512u}) {
     for (uint32_t heads : {2u, 16u}) {
       attention_case c{.tokens = 150, .heads = heads, .head_dim = head_dim, .type = kv_type::bf16};
@@ -49,8 +53,8 @@ struct split {
   uint32_t page_tokens, chunk, block, step_heads;
 };
 
-/// Up to eight queries go vector by vector where pages and heads hold sixteens, others in tiles.
-TEST_F(TensorAttend, DoesNotDependOnPagesChunksBlocksOrHeadsTogether) {
+/// By tiles up to eight queries go vector by vector where pages and heads hold sixteens.
+TEST_P(TensorAttend, DoesNotDependOnPagesChunksBlocksOrHeadsTogether) {
   for (uint32_t head_dim : {16u, 24u, 64u, 80u, 128u}) {
     for (uint32_t window : {0u, 5u, 100u}) {
       attention_case c{.tokens = 200, .heads = 4, .head_dim = head_dim, .window = window};
@@ -79,7 +83,7 @@ TEST_F(TensorAttend, DoesNotDependOnPagesChunksBlocksOrHeadsTogether) {
   }
 }
 
-TEST_F(TensorAttend, DoesNotDependOnPagesFarFromTheBeginning) {
+TEST_P(TensorAttend, DoesNotDependOnPagesFarFromTheBeginning) {
   for (uint32_t window : {0u, 2100u}) {
     attention_case c{.tokens = 2240, .heads = 4, .window = window, .type = kv_type::bf16};
     c.block = 32;
@@ -91,7 +95,7 @@ TEST_F(TensorAttend, DoesNotDependOnPagesFarFromTheBeginning) {
 }
 
 /// Several tiles of queries, and one, with each kind of tile of keys.
-TEST_F(TensorAttend, IsInTilesWhereQueriesAreMany) {
+TEST(TensorAttendByTiles, IsInTilesWhereQueriesAreMany) {
   if (!emulates_here()) GTEST_SKIP() << "this machine can't emulate tiles";
   for (uint32_t tokens : {2u, 3u}) {
     attention_case c{.tokens = tokens, .heads = 4, .type = kv_type::bf16};
@@ -102,7 +106,7 @@ TEST_F(TensorAttend, IsInTilesWhereQueriesAreMany) {
   }
 }
 
-TEST_F(TensorAttend, LeavesOtherKeysExact) {
+TEST_P(TensorAttend, LeavesOtherKeysExact) {
   for (kv_type type : {kv_type::f32, kv_type::int8}) {
     attention_case c{.tokens = 130, .heads = 4, .type = type, .block = 32};
     attention_input in = input_of(c);
@@ -110,14 +114,14 @@ TEST_F(TensorAttend, LeavesOtherKeysExact) {
   }
 }
 
-TEST_F(TensorAttend, IsAnotherArithmetic) {
+TEST_P(TensorAttend, IsAnotherArithmetic) {
   attention_case c{.tokens = 60, .heads = 4, .type = kv_type::bf16};
   attention_input in = input_of(c);
   EXPECT_FALSE(same_bits(answer_of(c, in), run_case(best_cpu_row(), c, in)));
 }
 
 /// What a query has summed becomes denormal, all but, as a later tile has a far greater score.
-TEST_F(TensorAttend, HoldsSumsAtTheEndOfTheirRange) {
+TEST_P(TensorAttend, HoldsSumsAtTheEndOfTheirRange) {
   attention_case c{.tokens = 140, .heads = 1, .head_dim = 16, .type = kv_type::bf16};
   attention_input in = input_of(c);
   std::ranges::fill(in.q, 0.0f), std::ranges::fill(in.k, 0.0f);
@@ -136,7 +140,7 @@ TEST_F(TensorAttend, HoldsSumsAtTheEndOfTheirRange) {
 }
 
 /// Keys that are not there, or not seen, may be anything: pages are of NaN at first.
-TEST_F(TensorAttend, HoldsScoresFarApart) {
+TEST_P(TensorAttend, HoldsScoresFarApart) {
   for (uint32_t peak : {0u, 63u, 64u, 130u, 199u}) {
     attention_case c{.tokens = 200, .heads = 1, .head_dim = 16, .type = kv_type::bf16};
     attention_input in = input_of(c);

@@ -4,26 +4,30 @@
 #include "tests/unit/parallel_grid_run.hpp"
 #include "tests/unit/parallel_oracle.hpp"
 
-// Whole models by tensor arithmetic on cores: near the exact logits, and the same bits however they
-// came to be computed.
+// Whole models by the arithmetics that round, on cores: near the exact logits, and the same bits
+// however they came to be computed.
 
 namespace lethe::testing {
 namespace {
 
-/// The processor's tiles, or their emulation beside what it has.
-const cpu_row* tensor_row() {
-  if (runs_here(amx_tensor)) return &amx_tensor;
+/// An emulation beside what the processor has.
+cpu_row completed(const cpu_row& emulated) {
+  cpu_row r = *find_cpu_row("avx512");
+  r.x_tile_rows = emulated.x_tile_rows;
+  r.matmul = emulated.matmul;
+  r.quantize = emulated.quantize;
+  r.round = emulated.round;
+  r.attend = emulated.attend;
+  return r;
+}
+
+/// The processor's row, or its emulation; null: this machine has neither.
+const cpu_row* row_for(rounding how) {
+  const cpu_row& own = how == rounding::tensor ? amx_tensor : pairs_row();
+  if (runs_here(own)) return &own;
   if (!emulates_here()) return nullptr;
-  static const cpu_row row = [] {
-    cpu_row r = *find_cpu_row("avx512");
-    r.x_tile_rows = amx_tensor_emulated.x_tile_rows;
-    r.matmul = amx_tensor_emulated.matmul;
-    r.quantize = amx_tensor_emulated.quantize;
-    r.round = amx_tensor_emulated.round;
-    r.attend = amx_tensor_emulated.attend;
-    return r;
-  }();
-  return &row;
+  static const cpu_row tiles = completed(amx_tensor_emulated), pairs = completed(pairs_emulated);
+  return how == rounding::tensor ? &tiles : &pairs;
 }
 
 /// Segments of whole units, some of them in ranks of a cut by eight, too.
@@ -33,21 +37,22 @@ model_shape wide_shape() {
   return s;
 }
 
-class TensorArithmetic : public ::testing::Test {
+class TensorArithmetic : public ::testing::TestWithParam<rounding> {
  protected:
   void SetUp() override {
-    if (tensor_row() == nullptr) GTEST_SKIP() << "no AVX-512";
-    row = tensor_row();
+    if (row == nullptr) GTEST_SKIP() << "no AVX-512";
   }
   std::vector<logit_rows> run_as(const random_model& m, manner how) const {
     how.row = row;
     return run(m.weights, prompts, how);
   }
-  const cpu_row* row = nullptr;
+  const cpu_row* row = row_for(GetParam());
   std::vector<prompt> prompts = some_prompts(53, 41);
 };
+INSTANTIATE_TEST_SUITE_P(By, TensorArithmetic, ::testing::Values(rounding::tensor, rounding::pairs),
+                         [](const auto& of) { return name_of(of.param); });
 
-TEST_F(TensorArithmetic, IsNearTheExactLogits) {
+TEST_P(TensorArithmetic, IsNearTheExactLogits) {
   random_model m(wide_shape(), {dtype::bf16, dtype::bf16, dtype::bf16});
   auto exact = run(m.weights, prompts, {.kv = kv_type::bf16});
   auto got = run_as(m, {.kv = kv_type::bf16});
@@ -63,7 +68,7 @@ TEST_F(TensorArithmetic, IsNearTheExactLogits) {
 }
 
 /// Types that are rounded beside others of the same input.
-TEST_F(TensorArithmetic, GivesTheSameBitsForEveryCutChunkPageAndThreadCount) {
+TEST_P(TensorArithmetic, GivesTheSameBitsForEveryCutChunkPageAndThreadCount) {
   for (random_model::types stored : {random_model::types{dtype::bf16, dtype::bf16, dtype::bf16},
                                      {dtype::bf16, dtype::q8_0, dtype::f32},
                                      {dtype::f32, dtype::bf16, dtype::q8_0}}) {
@@ -82,7 +87,7 @@ TEST_F(TensorArithmetic, GivesTheSameBitsForEveryCutChunkPageAndThreadCount) {
 }
 
 /// Three ranks can't cut K: each gathers what it multiplies.
-TEST_F(TensorArithmetic, GivesTheSameBitsWhereInputsAreGathered) {
+TEST_P(TensorArithmetic, GivesTheSameBitsWhereInputsAreGathered) {
   model_shape s = wide_shape();
   s.heads = 6, s.kv_heads = 2, s.head_dim = 128;
   random_model m(s, {dtype::bf16, dtype::bf16, dtype::bf16});
@@ -90,7 +95,7 @@ TEST_F(TensorArithmetic, GivesTheSameBitsWhereInputsAreGathered) {
   EXPECT_TRUE(run_as(m, {.ranks = {3, 1}, .chunk = 7, .kv = kv_type::bf16}) == want);
 }
 
-TEST_F(TensorArithmetic, GivesTheSameBitsAloneAndInCompany) {
+TEST_P(TensorArithmetic, GivesTheSameBitsAloneAndInCompany) {
   random_model m(wide_shape(), {dtype::bf16, dtype::bf16, dtype::bf16});
   auto together = run_as(m, {.chunk = 5, .kv = kv_type::bf16});
   for (size_t p = 0; p < prompts.size(); ++p)
@@ -99,7 +104,7 @@ TEST_F(TensorArithmetic, GivesTheSameBitsAloneAndInCompany) {
 }
 
 /// A Q8_0 model with f32 keys has nothing that is rounded.
-TEST_F(TensorArithmetic, LeavesTheRestExact) {
+TEST_P(TensorArithmetic, LeavesTheRestExact) {
   random_model m(wide_shape(), {dtype::q8_0, dtype::q8_0, dtype::f32});
   EXPECT_TRUE(run_as(m, {}) == run(m.weights, prompts, {}));
 }
