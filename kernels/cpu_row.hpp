@@ -21,7 +21,7 @@ struct quantized_rows {
 
 /// The input of a product: m rows; `f` for float weights; for the others `units`, as their layout
 /// says, on a CPU, with x_units_beyond behind the last that may be read; `q` on a device. For
-/// weights that take them (takes_rounded) `rounded`, which lie as units, in the place of f.
+/// weights that take them (takes_rounded) `rounded`, in the place of f.
 struct activations {
   uint32_t rows = 0;
   const float* f = nullptr;
@@ -126,7 +126,7 @@ struct cpu_row {
   /// but `rows` are multiples of 32), each unit to its place.
   void (*quantize)(const float* x, uint32_t rows, uint32_t cols, size_t begin, size_t end,
                    x_unit* to);
-  /// The same, rounded to bfloat16; null: no weight takes it so.
+  /// The same, rounded to bfloat16, to where its own products want it; null: no weight takes it so.
   void (*round)(const float* x, uint32_t rows, uint32_t cols, size_t begin, size_t end,
                 x_rounded* to);
   /// Row r of w as floats (token embedding).
@@ -168,7 +168,7 @@ std::span<const cpu_row* const> cpu_rows();
 bool runs_here(const cpu_row& row);
 /// The best row that runs here.
 const cpu_row& best_cpu_row();
-/// The row of that name, amx_tensor's too, or null.
+/// The row of that name, one with bits of its own, too, or null.
 const cpu_row* find_cpu_row(const char* name);
 
 }  // namespace lethe

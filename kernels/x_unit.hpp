@@ -29,7 +29,8 @@ template <int32_t offset>
   return (x.start >> shift) + (product_start - (product_start >> shift));
 }
 
-/// 32 columns of one row of activations, rounded to bfloat16. They lie as x_units do.
+/// 32 columns of one row of activations, rounded to bfloat16. They lie as the cpu_row
+/// says that rounds them: as x_units do in tiles of 16 rows, or row after row.
 struct x_rounded {
   uint16_t n[32];
 };

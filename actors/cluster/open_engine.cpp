@@ -30,7 +30,7 @@ trace_mode mode_of(schema::TraceMode m) {
 
 }  // namespace
 
-engine_config config_of(schema::EngineSpec::Reader spec) {
+result<engine_config> config_of(schema::EngineSpec::Reader spec) {
   auto made = engine_config_of(spec.getEngines(), spec.getBatching(), spec.getModel());
   made.threads = spec.getThreads();
   // What any other profile would be refused for, by the same table.
@@ -39,11 +39,20 @@ engine_config config_of(schema::EngineSpec::Reader spec) {
   };
   made.keeps_prefixes = wanted("prefix-cache");
   made.looks_ahead = wanted("request-lookahead");
-  const auto how = spec.getEngines().getArithmetic();
-  if (how == schema::Arithmetic::PAIRS) made.row = &pairs_row();
-  if (how == schema::Arithmetic::TENSOR && kind_of(spec) == rank_kind::cores)
-    made.row = &amx_tensor;
-  return made;
+  const bool on_cores = kind_of(spec) == rank_kind::cores;
+  switch (spec.getEngines().getArithmetic()) {
+    case schema::Arithmetic::EXACT:
+      return made;
+    case schema::Arithmetic::TENSOR:
+      if (on_cores) made.row = &amx_tensor;
+      return made;
+    case schema::Arithmetic::PAIRS:
+      if (!on_cores) return fail("engines.arithmetic: \"pairs\" is for cores, not for devices");
+      made.row = &pairs_row();
+      return made;
+  }
+  return fail("engines.arithmetic {}: this program knows none of that number; the leader is newer",
+              uint16_t(spec.getEngines().getArithmetic()));
 }
 
 hash32 program_digest() {
@@ -86,12 +95,14 @@ result<opened_engine> engine_opener::open(schema::EngineSpec::Reader spec, const
                        .on_devices = kind_of(spec) == rank_kind::device,
                        .progress = told.progress});
   if (!opened) return opened.why();
+  auto wanted = config_of(spec);
+  if (!wanted) return wanted.why();
   ranks_maker maker;
   if (*ranks_come_in)
     maker = [&](const grid_config& config) {
       return start_ranks(spec, *std::move(ranks_come_in), *here_, **opened, config, told.progress);
     };
-  auto serving = engine::start((*opened)->forms(), config_of(spec), maker);
+  auto serving = engine::start((*opened)->forms(), *wanted, maker);
   if (!serving) return serving.why();
   return opened_engine{*std::move(opened), *std::move(serving), release.get()};
 }

@@ -9,7 +9,7 @@
 
 namespace lethe {
 
-engine_config config_of(schema::EngineSpec::Reader spec);
+result<engine_config> config_of(schema::EngineSpec::Reader spec);
 
 /// Opens engines as a spec says. Engines of one process share what they read only: the weights.
 class engine_opener {

@@ -97,7 +97,9 @@ result<void> rank_life::serve(schema::EngineSpec::Reader spec, rank_line& line) 
   if (!secret) return secret.why();
   auto file = checkpoint::open(spec.getModel().getPath().cStr());
   if (!file) return file.why();
-  auto config = engine::ranks_for(file->shape(), config_of(spec));
+  auto wanted = config_of(spec);
+  if (!wanted) return wanted.why();
+  auto config = engine::ranks_for(file->shape(), *wanted);
   if (!config) return config.why();
   auto link = link_of(spec, *config, rank_, *std::move(secret));
   if (!link) return link.why();

@@ -71,8 +71,7 @@ result<void> check_config(const engine_config& c, const model_shape& shape) {
   if (c.context > shape.context_max)
     return fail("--context {}: the model's is {}", c.context, shape.context_max);
   if (c.row && c.row->round && !runs_here(*c.row))
-    return fail("the arithmetic of {} on cores: there are no {} here; say \"exact\"", c.row->name,
-                instructions_of(*c.row));
+    return fail("engines.arithmetic: there are no {} here; say \"exact\"", instructions_of(*c.row));
   if (c.threads > 1024) return fail("--threads {}: at most 1024", c.threads);
   return check_cut(shape, c.ranks);
 }

@@ -221,6 +221,7 @@ bool may_be_here(const placed_host& host) {
 void check_arithmetic(cluster_config& config, cluster_layout& layout, const machine& here) {
   if (config.get().getEngines().getArithmetic() == schema::Arithmetic::EXACT) return;
   const bool pairs = config.get().getEngines().getArithmetic() == schema::Arithmetic::PAIRS;
+  const char* name = pairs ? "pairs" : "tensor";
   auto on_device = &placed_rank::on_device;
   if (pairs && std::ranges::any_of(layout.ranks, on_device))
     return config.refuse("engines.arithmetic",
@@ -239,13 +240,14 @@ void check_arithmetic(cluster_config& config, cluster_layout& layout, const mach
   auto on_cores = std::ranges::find_if(layout.ranks, lacks);
   if (on_cores == layout.ranks.end())
     return layout.notes.push_back(
-        "this arithmetic: answers may differ from exact ones, by the rounding of bfloat16; they "
-        "are the same whatever the company, chunks, pages or cut");
+        fmt::format("{} arithmetic: answers may differ from exact ones, by the rounding of "
+                    "bfloat16; they are the same whatever the company, chunks, pages or cut",
+                    name));
   config.refuse(
       "engines.arithmetic",
       "\"{}\" takes {}, which this machine's lack, and engine {} is on the cores of {}: {}its "
       "address and cores if it is another machine, or say \"exact\"",
-      pairs ? "pairs" : "tensor",
+      name,
       pairs ? "cores with pairs of bfloat16 (AVX512_BF16)"
             : "devices, or cores with tiles of bfloat16 (AMX)",
       on_cores->engine, layout.hosts[on_cores->host].name,

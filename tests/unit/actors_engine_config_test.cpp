@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/cluster/open_engine.hpp"
+#include "kernels/pairs_row.hpp"
 
 namespace lethe {
 namespace {
@@ -15,7 +16,9 @@ engine_config told(schema::Profile profile, std::initializer_list<const char*> n
   auto list = spec.initOptimizations(uint32_t(names.size()));
   uint32_t i = 0;
   for (const char* name : names) list.set(i++, name);
-  return config_of(spec);
+  auto made = config_of(spec);
+  EXPECT_TRUE(made);
+  return made ? *made : engine_config{};
 }
 
 TEST(EngineConfig, LooksAheadAndKeepsPrefixesWhereALabAsks) {
@@ -33,6 +36,22 @@ TEST(EngineConfig, NeitherWhateverTheSpecOfAnotherProfileSays) {
     EXPECT_FALSE(c.looks_ahead);
     EXPECT_FALSE(c.keeps_prefixes);
   }
+}
+
+TEST(EngineConfig, TakesKernelsByTheArithmeticAskedForOrRefuses) {
+  capnp::MallocMessageBuilder message;
+  auto spec = message.initRoot<schema::EngineSpec>();
+  auto asked = [&](schema::Arithmetic how) {
+    spec.initEngines().setArithmetic(how);
+    return config_of(spec);
+  };
+  EXPECT_EQ(asked(schema::Arithmetic::EXACT)->row, nullptr);
+  EXPECT_EQ(asked(schema::Arithmetic::TENSOR)->row, &amx_tensor);
+  EXPECT_EQ(asked(schema::Arithmetic::PAIRS)->row, &pairs_row());
+  auto newer = asked(schema::Arithmetic(3));
+  ASSERT_FALSE(newer);
+  EXPECT_NE(newer.why().text.find("engines.arithmetic 3: this program knows none"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -139,6 +139,22 @@ TEST_P(TensorAttend, HoldsSumsAtTheEndOfTheirRange) {
   }
 }
 
+/// A value that has left the window does not reach who is alone, odd places and even ones.
+TEST_P(TensorAttend, IsNotReachedByWhatLeftTheWindow) {
+  for (uint32_t gone : {10u, 11u}) {
+    attention_case c{.tokens = 40, .heads = 1, .head_dim = 16, .window = 5, .type = kv_type::bf16};
+    c.page_tokens = 16, c.chunk = 1;
+    attention_input in = input_of(c);
+    std::fill_n(in.v.begin() + gone * 16, 16, INFINITY);
+    for (const cpu_row* row : rows) {
+      std::vector<float> out = run_case(*row, c, in);
+      EXPECT_FALSE(std::isfinite(out[gone * 16])) << row->name;
+      for (uint32_t i = (gone + c.window) * 16; i < out.size(); i++)
+        ASSERT_TRUE(std::isfinite(out[i])) << row->name << " at " << i / 16;
+    }
+  }
+}
+
 /// Keys that are not there, or not seen, may be anything: pages are of NaN at first.
 TEST_P(TensorAttend, HoldsScoresFarApart) {
   for (uint32_t peak : {0u, 63u, 64u, 130u, 199u}) {

@@ -172,9 +172,10 @@ TEST_P(TensorMatmul, LeavesTheRestExact) {
 }
 
 /// Columns whose products, or sums of them, are too small for a float that isn't denormal; numbers
-/// that are denormal, infinite or none. 20 rows go in tiles, three don't.
+/// that are denormal, infinite or none. Three rows go vector by vector, 20 in AMX's tiles, 30 in
+/// blocks.
 TEST_P(TensorMatmul, TakesNumbersAtTheEndsOfTheirRange) {
-  for (uint32_t m : {3u, 20u}) {
+  for (uint32_t m : {3u, 20u, 30u}) {
     tensor w(dtype::bf16, 32, 512, random_of_tests);
     auto* numbers = reinterpret_cast<uint16_t*>(const_cast<uint8_t*>(w.row(0)));
     std::normal_distribution<float> normal;
