@@ -31,15 +31,14 @@ std::vector<std::string> words(const std::string& model, std::vector<std::string
   return all;
 }
 
-struct arithmetic_of_cores {
-  std::string name;
-  bool runs = false;
-};
-class Arithmetic : public testing::TestWithParam<arithmetic_of_cores> {};
+bool has(const std::string& arithmetic) {
+  return runs_here(arithmetic == "tensor" ? amx_tensor : pairs_row());
+}
+
+class Arithmetic : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(By, Arithmetic,
-                         testing::Values(arithmetic_of_cores{"tensor", runs_here(amx_tensor)},
-                                         arithmetic_of_cores{"pairs", runs_here(pairs_row())}),
-                         [](const auto& of) { return of.param.name; });
+                         testing::Values(std::string("tensor"), std::string("pairs")),
+                         [](const auto& of) { return of.param; });
 
 TEST(ArithmeticFlag, OfAnotherKindIsRefused) {
   auto refused = [](std::vector<std::string> more, const std::string& why) {
@@ -52,15 +51,14 @@ TEST(ArithmeticFlag, OfAnotherKindIsRefused) {
   refused({"--arithmetic", "tensor", "--isa", "reference"}, "leave out --isa");
   refused({"--isa", "amx_tensor"}, "--isa amx_tensor: there is none");
   refused({"--isa", "avx512bf16"}, "--isa avx512bf16: there is none");
-  if (!runs_here(amx_tensor)) refused({"--arithmetic", "tensor"}, "has no tiles of bfloat16 (AMX)");
-  if (!runs_here(pairs_row()))
-    refused({"--arithmetic", "pairs"}, "has no pairs of bfloat16 (AVX512_BF16)");
+  if (!has("tensor")) refused({"--arithmetic", "tensor"}, "has no tiles of bfloat16 (AMX)");
+  if (!has("pairs")) refused({"--arithmetic", "pairs"}, "has no pairs of bfloat16 (AVX512_BF16)");
 }
 
 /// Ember in bf16: its answers are of other bits, and the same for any cut and chunk.
 TEST_P(Arithmetic, IsTheSameInAnyCutAndChunk) {
-  if (!GetParam().runs) GTEST_SKIP() << "this machine has none";
-  const std::string& name = GetParam().name;
+  const std::string& name = GetParam();
+  if (!has(name)) GTEST_SKIP() << "this machine has none";
   scratch_folder folder;
   const std::string model = folder / "bf16.gguf";
   auto made = run_lethe({"model", "convert", ember, model, "--type", "bf16"});
@@ -85,9 +83,9 @@ std::string cluster_file(const std::string& engines, const std::string& model) {
 }
 
 TEST_P(Arithmetic, OfAClusterIsSaidAndDoesNotDependOnCompany) {
-  const std::string& name = GetParam().name;
+  const std::string& name = GetParam();
   const std::string tensor = "arithmetic = \"" + name + "\"\n";
-  if (!GetParam().runs) {
+  if (!has(name)) {
     scratch_folder folder;
     auto file = folder.write("c.toml", cluster_file(tensor, ember));
     auto checked = run_lethe({"config", "check", file});
