@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "kernels/pairs_row.hpp"
@@ -13,16 +14,21 @@ extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated, pairs_emu
 /// Whether emulations run here: they are made of AVX-512.
 inline bool emulates_here() { return runs_here(*find_cpu_row("avx512")); }
 
-/// The build's rows that run here, and `emulated` where there is AVX-512; says by name which this
-/// machine lacks.
-inline std::vector<const cpu_row*> rows_here(std::initializer_list<const cpu_row*> emulated) {
+/// Those that run here; says by name which this machine lacks.
+inline std::vector<const cpu_row*> running(std::span<const cpu_row* const> rows) {
   std::vector<const cpu_row*> here;
-  for (const cpu_row* row : cpu_rows()) {
+  for (const cpu_row* row : rows) {
     if (runs_here(*row))
       here.push_back(row);
     else
       std::printf("skipped: %s, this machine lacks it\n", row->name);
   }
+  return here;
+}
+
+/// The build's rows that run here, and `emulated` where there is AVX-512.
+inline std::vector<const cpu_row*> rows_here(std::initializer_list<const cpu_row*> emulated) {
+  std::vector<const cpu_row*> here = running(cpu_rows());
   if (emulates_here()) here.insert(here.end(), emulated);
   return here;
 }
@@ -35,13 +41,7 @@ inline const char* name_of(rounding how) { return how == rounding::tensor ? "ten
 inline std::vector<const cpu_row*> rounding_rows_here(rounding how) {
   bool tiles = how == rounding::tensor;
   auto all = tiles ? std::vector{&amx_tensor} : std::vector{&avx512bf16, &zen4_bf16};
-  std::vector<const cpu_row*> here;
-  for (const cpu_row* row : all) {
-    if (runs_here(*row))
-      here.push_back(row);
-    else
-      std::printf("skipped: %s, this machine lacks it\n", row->name);
-  }
+  std::vector<const cpu_row*> here = running(all);
   if (emulates_here()) here.push_back(tiles ? &amx_tensor_emulated : &pairs_emulated);
   return here;
 }
