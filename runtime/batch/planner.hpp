@@ -30,9 +30,12 @@ struct planner_config {
 
 /// Prompt tokens beside decodes: the share that prompts have of all who wait, or so many;
 inline constexpr uint32_t prompt_tokens_fair = 128;
-/// but no more than a step of this long has time for;
-inline constexpr uint64_t step_ns_beside_decodes = 500'000'000;
-/// but so many in any case: a step reads all weights, however few tokens they are for.
+/// but no more than a step of this long has time for,
+inline constexpr uint64_t step_ns_beside_decodes = 333'000'000;
+/// or, up to so many, one of this long: a step reads all weights, however few tokens they are for;
+inline constexpr uint32_t prompt_tokens_apt = 48;
+inline constexpr uint64_t step_ns_of_apt = 500'000'000;
+/// but so many in any case.
 inline constexpr uint32_t prompt_tokens_least = 32;
 
 /// What a request wants, without content.

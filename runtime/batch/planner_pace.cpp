@@ -17,9 +17,13 @@ uint32_t prompt_tokens_beside(const planner_state& state, uint32_t taken) {
   const size_t decodes = state.ready.size() + state.decodes_in_flight;
   if (decodes == 0) return whole;
   uint64_t fair = std::max<uint64_t>(whole * prompts / (prompts + decodes), prompt_tokens_fair);
-  uint64_t in_time = state.token_ns == 0 ? 0 : step_ns_beside_decodes / state.token_ns;
-  in_time -= std::min<uint64_t>(in_time, taken);
-  return uint32_t(std::clamp<uint64_t>(in_time, prompt_tokens_least, fair));
+  auto in_time = [&](uint64_t ns) {
+    uint64_t tokens = state.token_ns == 0 ? 0 : ns / state.token_ns;
+    return tokens - std::min<uint64_t>(tokens, taken);
+  };
+  uint64_t apt = std::min<uint64_t>(in_time(step_ns_of_apt), prompt_tokens_apt);
+  uint64_t smooth = std::max(in_time(step_ns_beside_decodes), apt);
+  return uint32_t(std::clamp<uint64_t>(smooth, prompt_tokens_least, fair));
 }
 
 void learn_pace(planner_state& state, const step_plan& plan, uint64_t ns) {

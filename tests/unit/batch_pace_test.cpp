@@ -29,16 +29,24 @@ uint32_t prompt_tokens(uint32_t decodes, uint64_t token_ns, uint32_t depth = 1) 
 
 TEST(Pace, OfAFastMachineChangesNothing) {
   EXPECT_EQ(prompt_tokens(1, 1), 256u);
-  EXPECT_EQ(prompt_tokens(1, 500 * ms / 257), 256u);
+  EXPECT_EQ(prompt_tokens(1, step_ns_beside_decodes / 257), 256u);
   EXPECT_EQ(prompt_tokens(15, ms), prompt_tokens_fair);
   EXPECT_EQ(prompt_tokens(0, 100 * ms), 512u) << "nobody waits for its next token";
 }
 
 TEST(Pace, OfASlowOneEndsAStepInTime) {
-  EXPECT_EQ(prompt_tokens(1, 500 * ms / 256), 255u) << "one fewer than its share";
-  EXPECT_EQ(prompt_tokens(1, 5 * ms), 99u);
-  EXPECT_EQ(prompt_tokens(15, 5 * ms), 85u);
-  EXPECT_EQ(prompt_tokens(16, 5 * ms, 4), 96u) << "of the decodes a step has a fourth";
+  EXPECT_EQ(prompt_tokens(1, step_ns_beside_decodes / 256), 255u) << "one fewer than its share";
+  EXPECT_EQ(prompt_tokens(1, 5 * ms), 65u);
+  EXPECT_EQ(prompt_tokens(15, 5 * ms), 51u);
+  EXPECT_EQ(prompt_tokens(16, 5 * ms, 4), 62u) << "of the decodes a step has a fourth";
+}
+
+TEST(Pace, OfASlowerOneTakesLongerForEnough) {
+  EXPECT_EQ(prompt_tokens(1, step_ns_beside_decodes / 50), 49u);
+  EXPECT_EQ(prompt_tokens(1, step_ns_beside_decodes / 49), prompt_tokens_apt);
+  EXPECT_EQ(prompt_tokens(1, step_ns_beside_decodes / 48), prompt_tokens_apt);
+  EXPECT_EQ(prompt_tokens(1, step_ns_of_apt / 49), prompt_tokens_apt);
+  EXPECT_EQ(prompt_tokens(1, step_ns_of_apt / 48), 47u);
   EXPECT_EQ(prompt_tokens(17, 10 * ms), 33u);
   EXPECT_EQ(prompt_tokens(18, 10 * ms), prompt_tokens_least);
   EXPECT_EQ(prompt_tokens(19, 10 * ms), prompt_tokens_least);
@@ -124,8 +132,8 @@ TEST(Pace, KeepsAStreamGoingBesideALongPrompt) {
   e.turn_until(step_loop::turned::idle);
   ASSERT_EQ(e.steps.front(), 40u);
   e.steps.erase(e.steps.begin());
-  EXPECT_EQ(*std::ranges::max_element(e.steps), 50u) << "half a second";
-  EXPECT_EQ(std::ranges::count(e.steps, 50u), 10) << "49 tokens of the prompt in each but the last";
+  EXPECT_EQ(*std::ranges::max_element(e.steps), 1 + prompt_tokens_apt) << "half a second";
+  EXPECT_EQ(std::ranges::count(e.steps, 1 + prompt_tokens_apt), 10) << "all but the prompt's last";
 }
 
 // Else who comes next could tell by the lengths of its steps what was asked before.
