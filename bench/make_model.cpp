@@ -33,6 +33,7 @@ bool is_finer(uint32_t layer, uint32_t layers) {
 
 dims dims_of(const std::string& shape) {
   if (shape == "110m") return {12, 768, 12, 12, 2048, 32000};
+  if (shape == "135m") return {30, 576, 9, 3, 1536, 49152};
   return {16, 2048, 32, 8, 8192, 128256};
 }
 
@@ -145,8 +146,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Writes a GGUF file of random weights", "make_model"};
   std::string path, shape = "1b", type = "q8_0";
   app.add_option("FILE", path)->required();
-  app.add_option("--shape", shape, "1b: Llama-3.2-1B's; 110m")
-      ->check(CLI::IsMember({"1b", "110m"}));
+  app.add_option("--shape", shape, "1b: Llama-3.2-1B's; 110m; 135m: SmolLM2-135M's")
+      ->check(CLI::IsMember({"1b", "110m", "135m"}));
   app.add_option("--type", type, lethe::dtype_names() + ", or q4_k_m: q4_k and q6_k");
   CLI11_PARSE(app, argc, argv);
   return lethe::make(path, shape, type);

@@ -91,6 +91,27 @@ struct kv_view {
   uint32_t head_dim;
 };
 
+/// Keys are taken in tiles of this many by absolute position, whatever the page size, so that
+/// pages and chunks do not change the sum.
+inline constexpr uint32_t attention_tile = 64;
+/// A context is summed in spans of so many tiles, by absolute position, each from nothing; they are
+/// joined in order, so that they may be summed side by side.
+inline constexpr uint32_t span_tiles = 16, span_keys = span_tiles * attention_tile;
+/// Weights are relative to the greatest score of a span so far, but for this: sums are brought to
+/// another one only where that is greater by more, so that it is seldom. A weight is 2^8 at most.
+inline constexpr float raised_by = 8;
+/// What a query has of one span: its greatest score so taken, its weights' total, its weighted
+/// values.
+constexpr uint32_t span_floats(uint32_t head_dim) { return 2 + head_dim; }
+
+/// One span of a part's keys alone, of which some query sees some, to be joined (join_spans) with
+/// others: query q's floats are at to + q * stride.
+struct attention_span {
+  float* to = nullptr;  // null: all keys, and answers
+  size_t stride = 0;
+  uint32_t index = 0;
+};
+
 /// One request's queries against one kv head: `tokens` queries at positions
 /// position .. position+tokens-1, each with `heads` query heads that share the kv head.
 /// Query (t, h) is at q + t*q_stride + h*head_dim; its output at out + t*out_stride + h*head_dim.
@@ -105,11 +126,9 @@ struct attention_part {
   uint32_t window;
   float scale;
   float* scratch;  // attention_scratch_floats(tokens, heads, head_dim) floats, 64-byte aligned
+  attention_span span = {};
 };
 
-/// Keys are taken in tiles of this many by absolute position, whatever the page size, so that
-/// pages and chunks do not change the sum.
-inline constexpr uint32_t attention_tile = 64;
 size_t attention_scratch_floats(uint32_t tokens, uint32_t heads, uint32_t head_dim);
 
 /// One instruction set's kernels. All rows of cpu_rows give the same bits: every sum has one order,
@@ -142,6 +161,9 @@ struct cpu_row {
   void (*kv_store)(const kv_view& kv, uint32_t position, uint32_t tokens, const float* k,
                    const float* v, size_t stride);
   void (*attend)(const attention_part& part);
+  /// A query's answer, from its spans' floats, `count` spans in order and back to back.
+  void (*join_spans)(kv_type type, const float* spans, uint32_t count, uint32_t head_dim,
+                     float* out);
   /// y = silu(gate) * up.
   void (*silu_multiply)(const float* gate, const float* up, float* y, size_t n);
   /// y += x.

@@ -33,7 +33,8 @@ shard_config rank_config(const grid_config& c, const shard_part& part, bool spin
           .pages = c.pages,
           .step_tokens = c.step_tokens,
           .logit_rows = c.logit_rows,
-          .timed = c.timed};
+          .timed = c.timed,
+          .spans_bytes = c.spans_bytes};
 }
 
 struct grid::parts {

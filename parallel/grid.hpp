@@ -17,6 +17,7 @@ struct grid_config {
   uint32_t step_tokens = 512;
   uint32_t logit_rows = 64;
   bool timed = false;
+  size_t spans_bytes = spans_bytes_max;
 };
 
 /// What one of its ranks is made of. `spin`: its threads may wait busily.

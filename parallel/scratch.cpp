@@ -10,6 +10,7 @@ namespace lethe {
 /// Floats of each buffer, per token unless the name says otherwise.
 struct scratch::sizes {
   size_t hidden, q, kv, ffn, gathered, widest, rounded, pairs, logits_per_row, attention_per_step;
+  size_t spans_per_step;
 };
 
 namespace {
@@ -25,6 +26,15 @@ bool gathers(const model_weights& weights, const shard_part& part) {
 size_t logits_on_the_way(const model_shape& shape, const shard_part& part) {
   if (!part.last() || part.tensor_size == 1) return 0;
   return part.tensor_rank == 0 ? shape.vocab - part.vocab.size() : part.vocab.size();
+}
+
+/// For the longest decodes of which each thread may have a quarter; none for one thread.
+size_t spans_per_step(const model_shape& shape, const shard_config& config, uint32_t group) {
+  size_t keys = size_t{config.pages} * config.page_tokens;
+  if (shape.context_max != 0) keys = std::min(keys, size_t{shape.context_max});
+  if (config.threads == 1 || keys <= span_keys) return 0;
+  size_t spans = (keys + span_keys - 1) / span_keys * parts_of_thread * config.threads;
+  return std::min(spans * group * span_floats(shape.head_dim), config.spans_bytes / sizeof(float));
 }
 
 }  // namespace
@@ -47,6 +57,7 @@ result<scratch> scratch::make(const model_weights& weights, const shard_config& 
   s.attention_per_step =
       config.threads *
       ((attention_scratch_floats(attention_block, group, shape.head_dim) + 15) / 16 * 16);
+  s.spans_per_step = spans_per_step(shape, config, group);
   scratch made;
   made.lay_out(s);  // for the lengths
   size_t bytes = 0;
@@ -61,6 +72,7 @@ result<scratch> scratch::make(const model_weights& weights, const shard_config& 
   made.memory_ = *std::move(memory);
   made.lay_out(s);  // for the addresses
   made.buffers_.attention_floats = s.attention_per_step / config.threads;
+  made.buffers_.span_room = s.spans_per_step;
   return made;
 }
 
@@ -92,6 +104,7 @@ void scratch::lay_out(const sizes& s) {
   place(b.rounded, unit::token, (s.rounded + 31) / 32);
   place(b.logits, unit::logit_row, s.logits_per_row);
   place(b.attention, unit::step, s.attention_per_step);
+  place(b.spans, unit::step, s.spans_per_step);
 }
 
 scratch::~scratch() { wipe(0, 1); }

@@ -17,6 +17,10 @@ constexpr uint32_t attention_blocks(uint32_t tokens) {
   return (tokens + attention_block - 1) / attention_block;
 }
 
+/// A decode whose keys for one head are more than one of so many parts of a thread's share of a
+/// step's attention is summed span by span.
+inline constexpr uint32_t parts_of_thread = 4;
+
 /// The activations of one step. [rows][columns], rows back to back.
 struct buffers {
   /// The residual stream. A stage that sends one works on in the other meanwhile; the last stage
@@ -34,6 +38,8 @@ struct buffers {
   float* logits;       // columns on their way to tensor rank 0
   float* attention;    // per thread
   size_t attention_floats;
+  float* spans;      // of decodes whose spans several threads sum
+  size_t span_room;  // floats
 };
 
 /// All memory of a shard, other than pages, that derives from requests. Wipes as far as it was

@@ -12,6 +12,9 @@
 
 namespace lethe {
 
+/// What decodes' spans have room for on a rank, at most: longer ones than that go by fewer threads.
+inline constexpr size_t spans_bytes_max = size_t{4} << 20;
+
 struct shard_config {
   shard_part part;
   const cpu_row* row = nullptr;
@@ -23,6 +26,7 @@ struct shard_config {
   uint32_t step_tokens = 512;  // most tokens of a step
   uint32_t logit_rows = 64;    // most logit rows of a step
   bool timed = false;          // sums where the time goes
+  size_t spans_bytes = spans_bytes_max;
 };
 
 /// One device's part of a replica: its share of the weights (views), its key/value pages, its

@@ -38,6 +38,8 @@ void stage::prepare(const step_plan& plan, const step_data& data) {
     add_run(queries_, e, e.tokens, e.first_token);
     if (e.logit_rows != 0) add_run(last_queries_, e, e.logit_rows, e.first_logit_row);
   }
+  share_out(queries_);
+  share_out(last_queries_);
 }
 
 void stage::run(uint32_t thread) {

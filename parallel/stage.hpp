@@ -46,6 +46,15 @@ class stage {
   struct query_run {
     const plan_entry* entry;
     uint32_t position, tokens, query_row, output_row, first_item;
+    // A decode that several threads sum: its spans are items, and leave floats from here on.
+    uint32_t spans = 0;
+    float* at = nullptr;
+
+    uint32_t keys() const { return position + tokens; }
+    uint32_t parts() const { return spans ? spans : attention_blocks(tokens); }
+    float* of(uint32_t head, uint32_t span, uint32_t head_dim) const {
+      return at + (size_t{head} * spans + span) * span_floats(head_dim);
+    }
   };
   /// What products want of their input besides floats.
   struct x_forms {
@@ -55,7 +64,8 @@ class stage {
   struct query_runs {
     std::vector<query_run> all;
     uint32_t items = 0;
-    void clear() { all.clear(), items = 0; }
+    bool has_spans = false;
+    void clear() { all.clear(), items = 0, has_spans = false; }
   };
 
   // stage.cpp
@@ -76,7 +86,11 @@ class stage {
   void attend(const walk& w, uint32_t layer, const query_runs& runs, float* out);
   void attend_item(const walk& w, uint32_t layer, const query_run& run, uint32_t item, float* out);
   void narrow(walk& w);
+  void join_spans(const walk& w, uint32_t layer, const query_runs& runs, float* out);
   void add_run(query_runs& runs, const plan_entry& e, uint32_t tokens, uint32_t output_row) const;
+  void share_out(query_runs& runs) const;
+  uint32_t first_span(uint32_t layer, const query_run& run) const;
+  uint32_t window_of(uint32_t layer) const;
 
   // stage_join.cpp
   bool along_k(const matrix& m) const { return cuts_along_k(m.type, m.cols, part_.tensor_size); }

@@ -88,9 +88,32 @@ void stage::narrow(walk& w) {
 void stage::add_run(query_runs& runs, const plan_entry& e, uint32_t tokens,
                     uint32_t output_row) const {
   uint32_t before = e.tokens - tokens;
-  runs.all.push_back(
-      {&e, e.position + before, tokens, e.first_token + before, output_row, runs.items});
-  runs.items += attention_blocks(tokens) * part_.kv_heads.size();
+  runs.all.push_back({&e, e.position + before, tokens, e.first_token + before, output_row, 0});
+}
+
+/// Makes items of runs: a head and a block of queries, or, of a decode that others would wait for,
+/// a head and a span.
+void stage::share_out(query_runs& runs) const {
+  const uint32_t heads = part_.kv_heads.size();
+  uint64_t keys = 0, fewest = UINT64_MAX, most = 0;
+  for (const query_run& run : runs.all) {
+    uint64_t of_head = uint64_t{run.tokens} * run.keys();
+    keys += of_head * heads;
+    fewest = std::min(fewest, of_head), most = std::max(most, of_head);
+  }
+  bool even = runs.all.size() * heads % team_.size() == 0 && most < fewest + span_keys;
+  size_t used = 0;
+  for (query_run& run : runs.all) {
+    run.first_item = runs.items;
+    uint32_t spans = (run.keys() - 1) / span_keys + 1;
+    size_t floats = size_t{part_.heads.size()} * spans * span_floats(shape_.head_dim);
+    bool long_one = uint64_t{run.keys()} * parts_of_thread * team_.size() > keys;
+    if (!even && run.tokens == 1 && spans > 1 && long_one && used + floats <= b_.span_room) {
+      run.spans = spans, run.at = b_.spans + used;
+      used += floats, runs.has_spans = true;
+    }
+    runs.items += run.parts() * heads;
+  }
 }
 
 /// Items are taken as threads get free: their lengths differ as the requests' do.
@@ -102,31 +125,60 @@ void stage::attend(const walk& w, uint32_t layer, const query_runs& runs, float*
     attend_item(w, layer, run, item - run.first_item, out);
   }
   meet(w, times_.attention);
+  if (runs.has_spans) join_spans(w, layer, runs, out);
 }
 
-/// One block of a run's queries against one kv head: all blocks of a head in turn, so that its keys
-/// and values stay in the caches.
+uint32_t stage::window_of(uint32_t layer) const {
+  return layer < shape_.window.size() ? shape_.window[layer] : 0;
+}
+
+/// The first span of which a decode sees some.
+uint32_t stage::first_span(uint32_t layer, const query_run& run) const {
+  uint32_t window = window_of(layer);
+  return window == 0 ? 0 : (run.keys() - std::min(run.keys(), window)) / span_keys;
+}
+
+/// One block of a run's queries against one kv head, all blocks of a head in turn, so that its keys
+/// and values stay in the caches; or one span of a decode.
 void stage::attend_item(const walk& w, uint32_t layer, const query_run& run, uint32_t item,
                         float* out) {
-  uint32_t group = shape_.heads / shape_.kv_heads;
-  uint32_t blocks = attention_blocks(run.tokens);
-  uint32_t head = item / blocks, kv = part_.kv_heads.begin + head;
-  uint32_t first = item % blocks * attention_block;
+  uint32_t group = shape_.heads / shape_.kv_heads, d = shape_.head_dim;
+  uint32_t head = item / run.parts(), part = item % run.parts(), kv = part_.kv_heads.begin + head;
+  uint32_t first = run.spans ? 0 : part * attention_block;
   range heads{std::max(part_.heads.begin, kv * group), std::min(part_.heads.end, (kv + 1) * group)};
-  size_t col = size_t{heads.begin - part_.heads.begin} * shape_.head_dim;
+  uint32_t first_head = heads.begin - part_.heads.begin;
+  size_t col = size_t{first_head} * d;
   const uint32_t* pages = plan_->pages.data() + run.entry->first_page;
-  uint32_t window = layer < shape_.window.size() ? shape_.window[layer] : 0;
-  row_.attend({.kv = pool_.view(layer - part_.layers.begin, head, pages),
-               .q = b_.q + size_t{run.query_row + first} * q_cols_ + col,
-               .q_stride = q_cols_,
-               .out = out + size_t{run.output_row + first} * q_cols_ + col,
-               .out_stride = q_cols_,
-               .position = run.position + first,
-               .tokens = std::min(attention_block, run.tokens - first),
-               .heads = heads.size(),
-               .window = window,
-               .scale = 1.0f / std::sqrt(float(shape_.head_dim)),
-               .scratch = b_.attention + w.thread * b_.attention_floats});
+  attention_part all{.kv = pool_.view(layer - part_.layers.begin, head, pages),
+                     .q = b_.q + size_t{run.query_row + first} * q_cols_ + col,
+                     .q_stride = q_cols_,
+                     .out = out + size_t{run.output_row + first} * q_cols_ + col,
+                     .out_stride = q_cols_,
+                     .position = run.position + first,
+                     .tokens = std::min(attention_block, run.tokens - first),
+                     .heads = heads.size(),
+                     .window = window_of(layer),
+                     .scale = 1.0f / std::sqrt(float(d)),
+                     .scratch = b_.attention + w.thread * b_.attention_floats};
+  if (run.spans) {
+    if (part < first_span(layer, run)) return;
+    all.span = {run.of(first_head, part, d), size_t{run.spans} * span_floats(d), part};
+  }
+  row_.attend(all);
+}
+
+/// Of decodes whose spans were items; a thread joins some of their heads.
+void stage::join_spans(const walk& w, uint32_t layer, const query_runs& runs, float* out) {
+  uint32_t d = shape_.head_dim;
+  range mine = share(w, part_.heads.size());
+  for (const query_run& run : runs.all) {
+    if (!run.spans) continue;
+    uint32_t first = first_span(layer, run);
+    for (uint32_t h = mine.begin; h < mine.end; ++h)
+      row_.join_spans(pool_.layout().type, run.of(h, first, d), run.spans - first, d,
+                      out + size_t{run.output_row} * q_cols_ + size_t{h} * d);
+  }
+  meet(w, times_.attention);
 }
 
 }  // namespace lethe

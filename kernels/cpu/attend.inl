@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/cpu/attend_weights.inl"
+#include "kernels/cpu/attend_spans.inl"
 
 namespace lethe {
 namespace {
@@ -24,13 +24,11 @@ void begin_queries(const attention_work& w) {
   for (uint32_t q = 0; q < w.queries; q++) {
     uint32_t t = q / part.heads, h = q % part.heads;
     const float* from = part.q + t * part.q_stride + size_t{h} * head_dim;
-    float *to = w.in(w.at.queries) + q * w.at.padded_dim,
-          *sum = w.in(w.at.sums) + q * w.at.padded_dim;
+    float* to = w.in(w.at.queries) + q * w.at.padded_dim;
     for_vectors(head_dim,
                 [&](size_t i, auto get, auto put) { put(to + i, mul(get(from + i), scale)); });
-    for (size_t i = 0; i < w.at.padded_dim; i += 16) store(sum + i, zero());
-    w.in(w.at.maxima)[q] = -__builtin_inff();
-    w.in(w.at.totals)[q] = 0.0f;
+    see_nothing(query_sums(w, q), w.at.padded_dim);
+    if (w.several_spans) see_nothing(joined_sums(w, q), w.at.padded_dim);
     if (part.kv.type != kv_type::int8) continue;
     int8_query rounded = round_query(to, head_dim, int8_queries(w) + q * w.at.padded_dim);
     w.in(w.at.query_scales)[q] = rounded.scale;
@@ -101,26 +99,24 @@ void end_queries(const attention_work& w) {
   const attention_part& part = w.part;
   for (uint32_t q = 0; q < w.queries; q++) {
     uint32_t t = q / part.heads, h = q % part.heads;
-    float* to = part.out + t * part.out_stride + size_t{h} * part.kv.head_dim;
-    const float* sum = w.in(w.at.sums) + q * w.at.padded_dim;
-    lanes total = set1(w.in(w.at.totals)[q]);
-    for_vectors(part.kv.head_dim,
-                [&](size_t i, auto get, auto put) { put(to + i, div(get(sum + i), total)); });
+    summed all = w.several_spans ? joined_sums(w, q) : query_sums(w, q);
+    float* out = part.out + t * part.out_stride + size_t{h} * part.kv.head_dim;
+    part.span.to ? leave_span(all, part.kv.head_dim, part.span.to + q * part.span.stride)
+                 : answer(all.sums, all.total, part.kv.head_dim, out);
   }
 }
 
 /// The keys of the tile at `base` that exist and that some query of the part sees; last <= first
 /// after the last tile.
-inline tile_span tile_at(const attention_part& part, uint32_t base) {
-  return {base, greatest_of(base, first_seen(part, part.position)),
-          least_of(base + attention_tile, part.position + part.tokens)};
+inline tile_span tile_at(span_of_k keys, uint32_t base) {
+  return {base, greatest_of(base, keys.begin), least_of(base + attention_tile, keys.end)};
 }
 
-inline tile_span first_tile(const attention_part& part) {
-  return tile_at(part, first_seen(part, part.position) / attention_tile * attention_tile);
+inline tile_span first_tile(span_of_k keys) {
+  return tile_at(keys, keys.begin / attention_tile * attention_tile);
 }
-inline tile_span tile_after(const attention_part& part, const tile_span& t) {
-  return tile_at(part, t.base + attention_tile);
+inline tile_span tile_after(span_of_k keys, const tile_span& t) {
+  return tile_at(keys, t.base + attention_tile);
 }
 
 /// Where a tile lies, and those after it, by turns; `whole`: if it lies in whole vectors.
@@ -128,9 +124,9 @@ template <class T>
 class tile_turns {
  public:
   const bool whole;
-  tile_turns(const attention_part& part, const tile_span& first)
-      : whole(has_whole_vectors(part.kv)), part_(part) {
-    if (whole) locate<T>(part.kv, first, places_[0]);
+  tile_turns(const attention_work& w, const tile_span& first)
+      : whole(has_whole_vectors(w.part.kv)), kv_(w.part.kv), keys_(w.keys) {
+    if (whole) locate<T>(kv_, first, places_[0]);
   }
   const tile_places<T>& here() const { return places_[turn_ % count]; }
   /// Where `next` lies; after the last tile, where that does.
@@ -141,11 +137,11 @@ class tile_turns {
     bool first = turn_ == 0, second_of_two = !first && turn_ % 2 == 0;
     if (!whole || second_of_two) return coming_;
     uint32_t ahead = first ? 1 : 2;
-    tile_span one = first ? next : tile_after(part_, next), other = tile_after(part_, one);
+    tile_span one = first ? next : tile_after(keys_, next), other = tile_after(keys_, one);
     coming_ = {};
     if (!find(one, ahead)) return coming_;
     bool both = find(other, ahead + 1);
-    return coming_ = {place(ahead), place(both ? ahead + 1 : ahead), part_.kv, ahead * parts};
+    return coming_ = {place(ahead), place(both ? ahead + 1 : ahead), kv_, ahead * parts};
   }
   void turn() { turn_++; }
 
@@ -155,10 +151,11 @@ class tile_turns {
   /// Whether there is such a tile.
   bool find(const tile_span& tile, uint32_t ahead) {
     if (tile.first >= tile.last) return false;
-    locate<T>(part_.kv, tile, place(ahead));
+    locate<T>(kv_, tile, place(ahead));
     return true;
   }
-  const attention_part& part_;
+  const kv_view& kv_;
+  const span_of_k keys_;
   tile_places<T> places_[count];
   coming_evenly coming_;
   uint32_t turn_ = 0;
@@ -168,9 +165,9 @@ class tile_turns {
 /// than four pieces of memory, as a processor that reads ahead follows one stream of lines in each
 /// 4 KiB, and where there are so many that the first tile, of which nothing is asked for then,
 /// hardly counts.
-inline bool by_halves(const attention_part& part) {
-  uint32_t keys_before = part.position - first_seen(part, part.position);
-  return whole_registers && part.kv.page_tokens > 16 && keys_before >= 32 * attention_tile;
+inline bool by_halves(const attention_work& w) {
+  return whole_registers && w.part.kv.page_tokens > 16 &&
+         w.keys.end - w.keys.begin > 32 * attention_tile;
 }
 
 /// The tiles of a few queries, whose keys and values are taken from where they lie. While a tile's
@@ -179,11 +176,11 @@ inline bool by_halves(const attention_part& part) {
 template <class T, class Score, class Weigh, class Sum>
 inline void walk_pages(const attention_work& w, Score score, Weigh weigh, Sum sum) {
   const kv_view& kv = w.part.kv;
-  bool halves = by_halves(w.part);
-  tile_span t = first_tile(w.part);
-  tile_turns<T> turns(w.part, t);
+  bool halves = by_halves(w);
+  tile_span t = first_tile(w.keys);
+  tile_turns<T> turns(w, t);
   while (t.first < t.last) {
-    tile_span next = tile_after(w.part, t);
+    tile_span next = tile_after(w.keys, t);
     const tile_places<T>&here = turns.here(), &after = turns.after(next);
     coming<T> first = halves ? coming<T>(after, kv.head_dim, 0)
                              : coming<T>(here, &page_share::values, kv.head_dim);
@@ -192,6 +189,7 @@ inline void walk_pages(const attention_work& w, Score score, Weigh weigh, Sum su
     coming<T> second = halves ? coming<T>(after, kv.head_dim, 1)
                               : coming<T>(after, &page_share::keys, kv.head_dim);
     sum(t, page_values<T, coming<T>>{here, kv.head_dim, second});
+    end_tile(w, next);
     t = next;
     turns.turn();
   }
@@ -211,10 +209,10 @@ template <class T>
 void attend_shared(const attention_work& w) {
   const kv_view& kv = w.part.kv;
   float *keys = w.in(w.at.keys), *values = w.in(w.at.values);
-  tile_span t = first_tile(w.part);
-  tile_turns<T> turns(w.part, t);
+  tile_span t = first_tile(w.keys);
+  tile_turns<T> turns(w, t);
   while (t.first < t.last) {
-    tile_span next = tile_after(w.part, t);
+    tile_span next = tile_after(w.keys, t);
     coming_evenly& coming = turns.coming(next, w.queries);
     auto work_on = [&](const auto& tile_keys, const auto& tile_values) {
       score(w, t, tile_keys);
@@ -229,6 +227,7 @@ void attend_shared(const attention_work& w) {
       load_values<T>(kv, t, values, w.at.padded_dim);
       work_on(float_rows{keys, attention_tile}, float_rows{values, w.at.padded_dim});
     }
+    end_tile(w, next);
     t = next;
     turns.turn();
   }
@@ -240,10 +239,10 @@ void attend_int8(const attention_work& w) {
   float *key_scales = w.in(w.at.key_scales), *value_scales = w.in(w.at.value_scales);
   int8_t *key_copy = reinterpret_cast<int8_t*>(w.in(w.at.keys)),
          *value_copy = reinterpret_cast<int8_t*>(w.in(w.at.values));
-  tile_span t = first_tile(w.part);
-  tile_turns<int8_numbers> turns(w.part, t);
+  tile_span t = first_tile(w.keys);
+  tile_turns<int8_numbers> turns(w, t);
   while (t.first < t.last) {
-    tile_span next = tile_after(w.part, t);
+    tile_span next = tile_after(w.keys, t);
     coming_evenly& coming = turns.coming(next, parts_of_tile(w.queries, kv.head_dim));
     turns.whole ? load_scales(t, turns.here(), key_scales, value_scales)
                 : load_scales_one_by_one(kv, t, key_scales, value_scales);
@@ -253,6 +252,7 @@ void attend_int8(const attention_work& w) {
     score(w, t, keys, coming);
     weigh_all<int8_numbers>(w, t, [&] { coming.ask(parts_of_weighing); });
     add_values(weighted_of(w), w.queries, values, vectors_within(t), coming);
+    end_tile(w, next);
     t = next;
     turns.turn();
   }
@@ -264,11 +264,11 @@ void attend_floats(const attention_work& w) {
 }
 
 /// Softmax over tiles of keys in order, each query keeping its greatest score, the total of its
-/// weights and its weighted sum of values. A query's arithmetic depends on its position alone.
+/// weights and its weighted sum of values, span by span. A query's arithmetic depends on its
+/// position alone.
 template <auto int8_way = attend_int8, auto bf16_way = attend_floats<bf16_numbers>>
 void attend(const attention_part& part) {
-  attention_work w{part, layout_of(part.tokens, part.heads, part.kv.head_dim),
-                   part.tokens * part.heads};
+  attention_work w = work_of(part);
   begin_queries(w);
   switch (part.kv.type) {
     case kv_type::f32:

@@ -113,10 +113,10 @@ void attend_int8_amx(const attention_work& w) {
   int32_t* room = reinterpret_cast<int32_t*>(w.in(w.at.keys));
   tile_values products{room, room + attend_amx_queries * w.at.padded_dim};
   int8_t* copy = reinterpret_cast<int8_t*>(w.in(w.at.values));
-  tile_span t = first_tile(w.part);
-  tile_turns<int8_numbers> turns(w.part, t);
+  tile_span t = first_tile(w.keys);
+  tile_turns<int8_numbers> turns(w, t);
   while (t.first < t.last) {
-    tile_span next = tile_after(w.part, t);
+    tile_span next = tile_after(w.keys, t);
     coming_evenly& coming = turns.coming(next, w.queries);
     load_scales(t, turns.here(), w.in(w.at.key_scales), w.in(w.at.value_scales));
     int8_keys keys = keys_in_pages(kv, turns.here());
@@ -124,6 +124,7 @@ void attend_int8_amx(const attention_work& w) {
     score_in_tiles(w, keys, tiles);
     weigh_all<int8_numbers>(w, t, [&] { coming.ask(1); });
     add_values_in_tiles(weighted_of(w), w.queries, values, products, tiles);
+    end_tile(w, next);
     t = next;
     turns.turn();
   }

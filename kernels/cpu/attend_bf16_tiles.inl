@@ -75,7 +75,6 @@ void attend_in_tiles(const attention_work& w) {
 void attend_rounded(const attention_work& w) {
   denormals_are_zeros mode;
   in_pages(w) ? attend_by_passes(w) : attend_in_tiles(w);
-  lose_signs_of_zeros(w);
 }
 
 }  // namespace

@@ -12,13 +12,14 @@ struct attention_layout {
   size_t values;      // [attention_tile][padded_dim]; int8: bytes, four values side by side
   size_t queries;     // [query][padded_dim], scaled; for int8 keys bytes, rounded
   size_t scores;      // [query][attention_tile]; then their weights
-  size_t sums;        // [query][padded_dim]: weighted values so far
-  size_t maxima;      // [query]: greatest score so far
-  size_t totals;      // [query]: weights so far
+  size_t sums;        // [query][padded_dim]: weighted values of the span so far
+  size_t maxima;      // [query]: its greatest score
+  size_t totals;      // [query]: its weights
   // For int8 keys and values, [query] and [attention_tile]; weight_scales: what sums of a tile's
   // weights, as integers, are to be multiplied with.
   size_t query_scales, query_corrections, key_scales, value_scales;
   size_t weight_scales;
+  size_t joined_sums, joined_maxima, joined_totals;  // of the spans before
   size_t floats;
 };
 
@@ -38,7 +39,10 @@ inline attention_layout layout_of(uint32_t tokens, uint32_t heads, uint32_t head
   l.key_scales = l.query_corrections + padded_n;
   l.value_scales = l.key_scales + tile;
   l.weight_scales = l.value_scales + tile;
-  l.floats = l.weight_scales + padded_n;
+  l.joined_sums = l.weight_scales + padded_n;
+  l.joined_maxima = l.joined_sums + l.padded_dim * padded_n;
+  l.joined_totals = l.joined_maxima + padded_n;
+  l.floats = l.joined_totals + padded_n;
   return l;
 }
 

@@ -124,26 +124,27 @@ template <class Score, class Sum>
 inline void walk_pairs(const attention_work& w, Score score, Sum sum) {
   const kv_view& kv = w.part.kv;
   bool vectors = lies_in_vectors(kv);
-  tile_span t = first_tile(w.part);
-  tile_turns<rounded_numbers> turns(w.part, t);
+  tile_span t = first_tile(w.keys);
+  tile_turns<rounded_numbers> turns(w, t);
   while (t.first < t.last) {
-    tile_span next = tile_after(w.part, t);
+    tile_span next = tile_after(w.keys, t);
     coming_evenly& coming = turns.coming(next, pairs_of_tile::parts(kv.head_dim));
     vectors ? pairs_of_tile(w, t, turns.here(), coming).make() : make_pairs_one_by_one(w, t);
     score(t);
     weigh_all<rounded_numbers>(w, t, [] {});
     sum(t);
+    end_tile(w, next);
     t = next;
     turns.turn();
   }
 }
 
-/// A sum of zero may be negative where it was all but zero, and positive beside keys that others
-/// see: in the end all zeros are alike.
-inline void lose_signs_of_zeros(const attention_work& w) {
-  float* sums = w.in(w.at.sums);
-  for (size_t i = 0; i < w.queries * w.at.padded_dim; i += 16)
-    store(sums + i, add(load(sums + i), zero()));
+/// join_spans where denormals are zeros while bf16 is attended to.
+void join_spans_of_pairs(kv_type type, const float* spans, uint32_t count, uint32_t head_dim,
+                         float* out) {
+  if (type != kv_type::bf16) return join_spans(type, spans, count, head_dim, out);
+  denormals_are_zeros mode;
+  join_spans(type, spans, count, head_dim, out);
 }
 
 }  // namespace

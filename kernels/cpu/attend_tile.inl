@@ -25,11 +25,6 @@ inline bool has_whole_vectors(const kv_view& kv) { return kv.page_tokens % 16 ==
 struct page_share {
   const std::byte *keys, *values;
 };
-inline page_share share_at(const kv_view& kv, uint32_t of_page, uint32_t row) {
-  const std::byte* page = kv.pool + kv.pages[of_page] * kv.page_bytes;
-  size_t from = size_t{row} * kv_row_bytes(kv.type, kv.head_dim);
-  return {page + kv.key_offset + from, page + kv.value_offset + from};
-}
 
 /// Where a tile's vectors of 16 keys lie; for those outside of the span stands the nearest.
 template <class T>
@@ -38,21 +33,34 @@ struct tile_places {
   page_share share[attention_tile / 16];
 };
 
+/// In whole vectors. Within a page the next one is as far as 16 tokens take.
 template <class T>
-inline void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places) {
+[[gnu::noinline]] void locate(const kv_view& kv, const tile_span& t, tile_places<T>& places) {
+  const size_t numbers = 16 * padded<T>(kv.head_dim),
+               bytes = 16 * kv_row_bytes(T::type, kv.head_dim);
   span_of_k vectors = vectors_within(t);
   uint32_t first = t.base + vectors.begin * 16;
   uint32_t page = first / kv.page_tokens, row = first % kv.page_tokens;
+  kv_place<T> at{};
+  page_share share{};
+  for (uint32_t v = vectors.begin; v < vectors.end; v++) {
+    if (row == kv.page_tokens) row = 0, page++;
+    if (row == 0 || v == vectors.begin) {
+      const std::byte* begin = kv.pool + kv.pages[page] * kv.page_bytes;
+      at = place_at<T>(kv, page, row);
+      share = {begin + kv.key_offset + row / 16 * bytes,
+               begin + kv.value_offset + row / 16 * bytes};
+    }
+    places.at[v] = at, places.share[v] = share;
+    at.key += 16 * key_group<T>, at.value += numbers;
+    if (scaled<T>) at.key_scale += 16, at.value_scale += 16;
+    share.keys += bytes, share.values += bytes;
+    row += 16;
+  }
   auto same = [&](uint32_t v, uint32_t as) {
     places.at[v] = places.at[as];
     places.share[v] = places.share[as];
   };
-  for (uint32_t v = vectors.begin; v < vectors.end; v++) {
-    places.at[v] = place_at<T>(kv, page, row);
-    places.share[v] = share_at(kv, page, row);
-    row += 16;
-    if (row == kv.page_tokens) row = 0, page++;
-  }
   for (uint32_t v = 0; v < vectors.begin; v++) same(v, vectors.begin);
   for (uint32_t v = vectors.end; v < attention_tile / 16; v++) same(v, v - 1);
 }

@@ -14,12 +14,24 @@ struct attention_work {
   const attention_part& part;
   attention_layout at;
   uint32_t queries;
+  span_of_k keys;  // that some query of the part sees, of its one span if it has one
+  bool several_spans;
   float* in(size_t offset) const { return part.scratch + offset; }
 };
 
 /// The first key that the query at `position` sees.
 inline uint32_t first_seen(const attention_part& part, uint32_t position) {
   return part.window == 0 || position < part.window ? 0 : position + 1 - part.window;
+}
+
+inline attention_work work_of(const attention_part& part) {
+  span_of_k keys{first_seen(part, part.position), part.position + part.tokens};
+  if (part.span.to) {
+    keys.begin = greatest_of(keys.begin, part.span.index * span_keys);
+    keys.end = least_of(keys.end, (part.span.index + 1) * span_keys);
+  }
+  return {part, layout_of(part.tokens, part.heads, part.kv.head_dim), part.tokens * part.heads,
+          keys, keys.begin / span_keys != (keys.end - 1) / span_keys};
 }
 
 /// The keys of a tile that a token's queries see, counted from the tile's start; none if
@@ -81,11 +93,15 @@ template <class T>
 }
 
 /// Brings what a query has summed so far to a new greatest score, the greatest of these, as few
-/// tiles have one.
+/// tiles have one that is greater by so much.
 [[gnu::noinline]] void raise_to(const attention_work& w, uint32_t q, lanes scores) {
   float& before = w.in(w.at.maxima)[q];
   float now = max_of(scores);
-  if (!(now > before)) return;  // some were no numbers
+  if (!(now > before + raised_by)) return;  // some were no numbers
+  if (before == -__builtin_inff()) {
+    before = now;  // of zeros
+    return;
+  }
   lanes less_by = two_to(sub(set1(before), set1(now)));
   float* sum = w.in(w.at.sums) + q * w.at.padded_dim;
   for (size_t i = 0; i < w.at.padded_dim; i += 16) store(sum + i, mul(load(sum + i), less_by));
@@ -93,13 +109,14 @@ template <class T>
   before = now;
 }
 
-/// The greatest score so far, once it is known whether this tile has a greater one.
+/// The greatest score so far, as weights are made of it, once it is known whether this tile has a
+/// greater one.
 [[gnu::always_inline]] inline lanes greatest_so_far(const attention_work& w, uint32_t q,
                                                     const tile_scores& s) {
   lanes here = s[0];
   for_each_of<attention_tile / 16 - 1>([&](uint32_t v) { here = max(here, s[v + 1]); });
   const float& before = w.in(w.at.maxima)[q];
-  if (bits_of(less(set1(before), here)) != 0) [[unlikely]]
+  if (bits_of(less(set1(before + raised_by), here)) != 0) [[unlikely]]
     raise_to(w, q, here);
   return set1(before);
 }

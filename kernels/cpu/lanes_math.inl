@@ -22,9 +22,9 @@ struct of_floats {
 /// log2(e): 2^(log2_e * x) is e^x.
 inline constexpr float log2_e = 0x1.715476p+0f;
 
-/// 2^x for x <= 0, within two units in the last place; 0 where the result would be denormal (below
-/// -126), since denormals are slow. A NaN stays one. Step by step for all of x: each step waits for
-/// the one before it, and the others fill that time.
+/// 2^x for x <= 127, within two units in the last place; 0 where the result would be denormal
+/// (below -126), since denormals are slow. A NaN stays one. Step by step for all of x: each step
+/// waits for the one before it, and the others fill that time.
 template <uint32_t count>
 [[gnu::always_inline]] inline void two_to_each(lanes (&x)[count]) {
   // 1 + r * (...), fitted on |r| <= 1/2 to a relative error of 9.4e-8.

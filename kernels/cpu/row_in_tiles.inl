@@ -26,6 +26,7 @@ consteval cpu_row row_of_tensor_arithmetic(const char* name, cpu_row row) {
   row.matmul = matmul_tensor<ways>;
   row.round = round_rows;
   row.attend = attend<attend_int8_amx, attend_rounded>;
+  row.join_spans = join_spans_of_pairs;
   return row;
 }
 

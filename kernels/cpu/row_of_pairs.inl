@@ -13,6 +13,7 @@ consteval cpu_row row_of_pairs(const char* name, cpu_row row) {
   row.matmul = matmul_pairs<ways>;
   row.round = round_in_rows;
   row.attend = attend<attend_int8, attend_pairs>;
+  row.join_spans = join_spans_of_pairs;
   return row;
 }
 

@@ -161,7 +161,8 @@ constexpr cpu_row without_tiles{.name = "vnni_emulated",
                                 .quantize = quantize<x_tile_rows>,
                                 .row_to_float = row_to_float,
                                 .kv_store = kv_store,
-                                .attend = attend<>};
+                                .attend = attend<>,
+                                .join_spans = join_spans};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 
 namespace lethe::device {
 
+template device_error gpu::launch(const join_spans&, device_stream);
 template device_error gpu::launch(const place_heads<kv_type::f32>&, device_stream);
 template device_error gpu::launch(const decode_scores<kv_type::f32>&, device_stream);
 template device_error gpu::launch(const decode_values<kv_type::f32>&, device_stream);

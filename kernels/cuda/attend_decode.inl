@@ -1,10 +1,10 @@
 #pragma once
 
-#include "kernels/cuda/attend_tile.inl"
+#include "kernels/cuda/attend_spans.inl"
 
 // One query token a run, split along the context: scores of all tiles at once, then the weighted
-// values of each head. Their sums go key by key, as the CPU's do, so only heads, columns and
-// requests are summed beside each other.
+// values of each head and span. Their sums go key by key, as the CPU's do, so only heads, columns,
+// spans and requests are summed beside each other.
 
 namespace lethe::device {
 
@@ -80,7 +80,7 @@ struct decode_scores {
   }
 };
 
-/// A block for each query head and 128 columns of its output.
+/// A block for each query head, span and 128 columns of its output.
 template <kv_type K>
 struct decode_values {
   static constexpr uint32_t threads = 128, side_by_side = 4, warps = threads / warp_lanes;
@@ -89,9 +89,10 @@ struct decode_values {
   static constexpr uint32_t maxima = tiles * attention_tile, totals = maxima + tiles;
   static constexpr uint32_t scales = totals + tiles, table_at = scales + tiles;
   device_attention a;
+  float* spans;  // for join_spans
 
   launch_shape shape() const {
-    return {a.run_count * a.heads, blocks_for(a.kv.head_dim, threads),
+    return {a.run_count * a.heads, column_blocks() * attention_spans(a.tiles_max),
             table_at + tiles * table_words};
   }
 
@@ -100,21 +101,24 @@ struct decode_values {
     uint32_t run_index = block.x() / a.heads, head = block.x() % a.heads;
     token_run run = a.runs[run_index];
     if (run.tokens == 0) return;
-    uint32_t first = first_seen(run.position, a.window), base = first / attention_tile;
-    base *= attention_tile;
+    uint32_t first = first_seen(run.position, a.window), of = block.y() / column_blocks();
+    uint32_t first_tile = first / attention_tile * attention_tile;
+    uint32_t base = greatest_of(first_tile, (first / span_keys + of) * span_keys);
+    if (base > run.position) return;
+    uint32_t last = least_of(run.position, base / span_keys * span_keys + span_keys - 1);
     kv_place place(a.kv, a.kv.value_offset, (a.first_head + head) / a.group, run.first_page);
     const float* scores = a.scratch + size_t{block.x()} * a.tiles_max * attention_tile;
+    scores += base - first_tile;
     query sums{nothing_seen(), 0.0f};
-    for (; base <= run.position; base += tiles * attention_tile, scores += maxima) {
-      locate_all(block, place, base, first, run.position);
-      weigh(block, place, scores, base, first, run.position, sums.seen.greatest);
-      take(block, place, base, first, run.position, sums);
+    for (; base <= last; base += tiles * attention_tile, scores += maxima) {
+      locate_all(block, place, base, first, last);
+      weigh(block, place, scores, base, first, last, sums.seen.greatest);
+      take(block, place, base, first, last, sums);
       block.barrier();
     }
-    uint32_t d = block.y() * threads + block.thread();
-    if (d >= a.kv.head_dim) return;
-    float* out = a.out + run.out_row * a.out_stride + size_t{head} * a.kv.head_dim;
-    out[d] = sums.sum / sums.seen.total;
+    float* to = span_place{a, spans}.at(run_index, head, of);
+    if (column(block) == 0) to[0] = sums.seen.greatest, to[1] = sums.seen.total;
+    if (column(block) < a.kv.head_dim) to[2 + column(block)] = sums.sum;
   }
 
  private:
@@ -122,6 +126,12 @@ struct decode_values {
     softmax seen;
     float sum;
   };
+
+  LETHE_BODY uint32_t column_blocks() const { return blocks_for(a.kv.head_dim, threads); }
+  template <class Block>
+  LETHE_BODY uint32_t column(Block& block) const {
+    return block.y() % column_blocks() * threads + block.thread();
+  }
 
   template <class Block>
   LETHE_BODY void locate_all(Block& block, const kv_place& place, uint32_t base, uint32_t first,
@@ -157,11 +167,11 @@ struct decode_values {
     }
     block.barrier();
     for (uint32_t tile = 0; tile < warp * tiles_each; tile++) {
-      greatest = greater_of(block.get(maxima + tile), greatest);
+      greatest = raised(greatest, block.get(maxima + tile));
     }
     for (uint32_t i = 0; i < tiles_each; i++) {
       uint32_t tile = warp * tiles_each + i;
-      greatest = greater_of(block.get(maxima + tile), greatest);
+      greatest = raised(greatest, block.get(maxima + tile));
       lane_scores weight = weights_of(mine[i], greatest);
       tile_keys keys = keys_within(base + tile * attention_tile, first, last);
       lane_scores scale =
@@ -191,7 +201,7 @@ struct decode_values {
   template <class Block>
   LETHE_BODY void add_values(Block& block, const kv_place& place, uint32_t tile, tile_keys keys,
                              float& sum) const {
-    uint32_t d = block.y() * threads + block.thread();
+    uint32_t d = column(block);
     if (d >= a.kv.head_dim) return;
     tile_sum<K> so_far{sum};
     uint32_t key = keys.begin;

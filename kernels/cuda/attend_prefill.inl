@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/cuda/attend_tile.inl"
+#include "kernels/cuda/attend_spans.inl"
 
 namespace lethe::device {
 
@@ -18,12 +18,13 @@ struct prefill {
   static constexpr uint32_t factors_at = scores_at + queries * attention_tile;
   static constexpr uint32_t totals_at = factors_at + queries, scales_at = totals_at + queries;
   static constexpr uint32_t table_at = scales_at + queries;
-  static constexpr uint32_t sums_at = table_at + table_words;
+  static constexpr uint32_t joins_at = table_at + table_words;  // [before, span][query]
+  static constexpr uint32_t sums_at = joins_at + 2 * queries;   // of the span, then of all joined
   device_attention a;
 
   launch_shape shape() const {
     return {a.run_count * a.kv_heads, blocks_for(size_t{a.tokens_max} * a.group, queries),
-            sums_at + queries * a.kv.head_dim};
+            sums_at + 2 * queries * a.kv.head_dim};
   }
 
   template <class Block>
@@ -33,25 +34,30 @@ struct prefill {
     clear(block);
     words::find_greatest(block, [&](uint32_t i) { return query(v, i); });
     uint32_t first = first_seen(v.position(0), a.window), last = v.position(v.count - 1);
-    softmax state[own_queries];
-    for (softmax& s : state) s = nothing_seen();
+    softmax state[own_queries], joined[own_queries];
+    for (uint32_t i = 0; i < own_queries; i++) state[i] = joined[i] = nothing_seen();
     for (uint32_t base = first / attention_tile * attention_tile; base <= last;
          base += attention_tile) {
       tile_keys keys = keys_within(base, first, last);
       score(block, v, base, keys);
       weigh(block, v, base, keys, state);
       sum(block, v, base, keys);
+      if (base + attention_tile > last || (base + attention_tile) % span_keys == 0)
+        join_span(block, state, joined);
     }
-    finish(block, v, state);
+    finish(block, v, joined);
   }
 
  private:
   /// Each thread clears what it will sum.
   template <class Block>
   LETHE_BODY void clear(Block& block) const {
-    for_sums(block, 0, a.kv.head_dim,
-             [&](uint32_t, uint32_t, uint32_t at) { block.put(at, 0.0f); });
+    for_sums(block, 0, a.kv.head_dim, [&](uint32_t, uint32_t, uint32_t at) {
+      block.put(at, 0.0f);
+      block.put(joined_at(at), 0.0f);
+    });
   }
+  LETHE_BODY uint32_t joined_at(uint32_t sum) const { return sum + queries * a.kv.head_dim; }
   /// f(query, column, shared word) for the thread's sums in columns [begin, end).
   template <class Block, class F>
   LETHE_BODY void for_sums(Block& block, uint32_t begin, uint32_t end, F f) const {
@@ -145,18 +151,40 @@ struct prefill {
     }
   }
 
+  /// As join_spans does; the next span begins from nothing.
+  template <class Block>
+  LETHE_BODY void join_span(Block& block, softmax (&state)[own_queries],
+                            softmax (&joined)[own_queries]) const {
+    uint32_t warp = block.thread() / warp_lanes;
+    for (uint32_t i = 0; i < own_queries; i++) {
+      join_factors f = join(joined[i], state[i]);
+      state[i] = nothing_seen();
+      if (block.thread() % warp_lanes != 0) continue;
+      block.put(joins_at + warp * own_queries + i, f.before);
+      block.put(joins_at + queries + warp * own_queries + i, f.span);
+    }
+    block.barrier();
+    for_sums(block, 0, a.kv.head_dim, [&](uint32_t q, uint32_t, uint32_t at) {
+      join_factors f{block.get(joins_at + q), block.get(joins_at + queries + q)};
+      block.put(joined_at(at), f.joined(block.get(joined_at(at)), block.get(at)));
+      block.put(at, 0.0f);
+    });
+    block.barrier();
+  }
+
   template <class Block>
   LETHE_BODY void finish(Block& block, const queries_of_run& v,
-                         const softmax (&state)[own_queries]) const {
+                         const softmax (&joined)[own_queries]) const {
     uint32_t warp = block.thread() / warp_lanes;
     for (uint32_t i = 0; block.thread() % warp_lanes == 0 && i < own_queries; i++) {
-      block.put(totals_at + warp * own_queries + i, state[i].total);
+      block.put(totals_at + warp * own_queries + i, joined[i].total);
     }
     block.barrier();
     for_sums(block, 0, a.kv.head_dim, [&](uint32_t q, uint32_t d, uint32_t at) {
       if (q >= v.count) return;
       float* out = a.out + (v.run.out_row + v.token(q)) * a.out_stride;
-      out[size_t{v.head(q)} * a.kv.head_dim + d] = block.get(at) / block.get(totals_at + q);
+      out[size_t{v.head(q)} * a.kv.head_dim + d] =
+          answer(block.get(joined_at(at)), block.get(totals_at + q));
     });
   }
 };

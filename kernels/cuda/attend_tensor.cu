@@ -16,6 +16,5 @@ template device_error gpu::launch(const tensor_walk<kv_type::bf16, 2>&, device_s
 template device_error gpu::launch(const tensor_walk<kv_type::bf16, 4>&, device_stream);
 template device_error gpu::launch(const tensor_walk<kv_type::int8, 2>&, device_stream);
 template device_error gpu::launch(const tensor_walk<kv_type::int8, 4>&, device_stream);
-template device_error gpu::launch(const join_spans&, device_stream);
 
 }  // namespace lethe::device

@@ -319,7 +319,7 @@ struct tensor_attend {
                         const outputs& sums) const {
     lane_place at(block);
     uint32_t run = block.x() / blocks_for(a.group, queries) / a.kv_heads;
-    span_place to{a};
+    span_place to{a, a.scratch};
     for_sums(at, v.count, sums, [&](uint32_t q, uint32_t d, float sum) {
       to.at(run, v.head(q), block.y())[2 + d] = sum;
     });
@@ -370,7 +370,7 @@ struct tensor_attend {
     float low = block.get(factors_at + at.g), high = block.get(factors_at + at.g + 8);
     for_sums(at, v.count, all, [&](uint32_t q, uint32_t d, float sum) {
       float* out = a.out + (v.run.out_row + v.token(q)) * a.out_stride;
-      out[size_t{v.head(q)} * a.kv.head_dim + d] = sum / (q < 8 ? low : high);
+      out[size_t{v.head(q)} * a.kv.head_dim + d] = answer(sum, q < 8 ? low : high);
     });
   }
 };

@@ -358,7 +358,7 @@ struct tensor_walk {
           uint32_t d = i / 8 * 32 + 8 * at.t + i % 2 * 4 + i / 2 % 4;
           uint32_t sum = i / 8 * 16 + i / 2 % 4 * 4 + 2 * j + i % 2;
           if (d < a.kv.head_dim)
-            out[d] = block.get(sum * threads + block.thread()) / joined[j].total;
+            out[d] = answer(block.get(sum * threads + block.thread()), joined[j].total);
         }
       }
     }

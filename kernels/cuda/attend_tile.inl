@@ -5,7 +5,7 @@
 // What decode and prefill share: tiles of 64 keys by absolute position, the CPU's order. Within a
 // tile a score is summed along the head (of int8 keys in integers, with queries rounded as keys
 // are, and scaled then), and a tile's weights as four vectors of 16 lanes and then
-// the lanes' tree; what a query has summed is brought to each new greatest score, and each of its
+// the lanes' tree; what a query has summed is brought to a new greatest score, and each of its
 // sums takes the values key by key, int8's a tile at once: a sum of integers, scaled then.
 
 namespace lethe::device {
@@ -265,15 +265,21 @@ LETHE_BODY float greatest_score(Block& block, lane_scores s) {
   return greatest;
 }
 
+/// The score that weights are relative to, where a tile's greatest is `score`.
+LETHE_BODY float raised(float greatest, float score) {
+  return score > greatest + raised_by ? score : greatest;
+}
+
 /// Of a query so far: its greatest score, and the sum of its weights relative to that.
 struct softmax {
   float greatest, total;
 
   /// Brings it to a score that may be greater; returns what sums so far are to be multiplied with.
   LETHE_BODY float raise(float score) {
-    if (!(score > greatest)) return 1.0f;
-    float factor = two_to(greatest - score);
-    greatest = score;
+    float before = greatest;
+    greatest = raised(before, score);
+    if (greatest == before) return 1.0f;
+    float factor = two_to(before - greatest);
     total = total * factor;
     return factor;
   }

@@ -130,8 +130,6 @@ constexpr uint32_t attention_tiles(uint32_t position, uint32_t window) {
   return position / attention_tile - first / attention_tile + 1;
 }
 
-/// Arithmetic by tensor cores sums a context in spans by absolute position, of this many tiles.
-inline constexpr uint32_t span_tiles = 16, span_keys = span_tiles * attention_tile;
 /// Spans that so many tiles can lie in.
 constexpr uint32_t attention_spans(uint32_t tiles) {
   return (tiles + span_tiles - 2) / span_tiles + 1;
@@ -141,10 +139,9 @@ inline constexpr uint32_t tensor_head_max = 256;
 
 constexpr size_t decode_scratch_floats(arithmetic how, uint32_t runs, uint32_t heads,
                                        uint32_t head_dim, uint32_t tiles_max) {
-  bool spans = how == arithmetic::tensor && head_dim <= tensor_head_max;
-  size_t each = spans ? size_t{attention_spans(tiles_max)} * (head_dim + 2)
-                      : size_t{tiles_max} * attention_tile;
-  return runs * heads * each;
+  bool scores = how == arithmetic::exact || head_dim > tensor_head_max;
+  size_t spans = size_t{attention_spans(tiles_max)} * span_floats(head_dim);
+  return runs * heads * (spans + (scores ? size_t{tiles_max} * attention_tile : 0));
 }
 
 /// Draws from rows of logits that begin `stride` apart, and their scratch, which holds what derives

@@ -171,8 +171,10 @@ struct launchers {
   static device_error attend(const device_attention& a, device_stream stream) {
     return for_type(a.kv.type, [&]<class Type>(Type) {
       if (a.tokens_max != 1) return Device::launch(prefill<Type::value>{a}, stream);
+      float* spans = a.scratch + size_t{a.run_count} * a.heads * a.tiles_max * attention_tile;
       device_error error = Device::launch(decode_scores<Type::value>{a}, stream);
-      return error ? error : Device::launch(decode_values<Type::value>{a}, stream);
+      if (!error) error = Device::launch(decode_values<Type::value>{a, spans}, stream);
+      return error ? error : Device::launch(join_spans{a, spans}, stream);
     });
   }
   static device_error silu(const float* gate, const float* up, const device_activations& to,

@@ -44,7 +44,7 @@ struct tensor_launchers {
       constexpr kv_type type = Type::value;
       if (a.tokens_max != 1) return attend_to_prompts<type>(a, stream);
       device_error error = Device::launch(tensor_attend<type, true>{a}, stream);
-      return error ? error : Device::launch(join_spans{a}, stream);
+      return error ? error : Device::launch(join_spans{a, a.scratch}, stream);
     });
   }
 };

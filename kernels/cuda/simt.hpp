@@ -227,7 +227,7 @@ LETHE_BODY uint32_t to_tf32(float x) {
 
 constexpr float log2_e = 0x1.715476p+0f;
 
-/// 2^x for x <= 0 as the CPU rows compute it (lanes_math.inl says how and why).
+/// 2^x as the CPU rows compute it (lanes_math.inl says how and why).
 LETHE_BODY float two_to(float x) {
   int32_t whole = nearest(x);
   float r = x - float(whole);

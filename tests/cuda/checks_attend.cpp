@@ -212,15 +212,18 @@ std::string windows(const target& t, kv_type type, const std::vector<request>& r
   return first_said(t, steps);
 }
 
-/// More tiles than a block of decode_values weighs at once.
-std::string long_context(const target& t, kv_type type) {
+/// More tiles than a block weighs at once, and several spans, of head dimensions of one block of
+/// columns and of two.
+std::string long_context(const target& t, kv_type type, const std::vector<request>& requests) {
   std::vector<step> steps;
-  for (uint32_t window : {0u, 580u}) {
-    steps.push_back(
-        {.requests = {{600, 1}, {3, 1}}, .head_dim = 40, .window = window, .type = type});
+  for (uint32_t window : {0u, 580u, 1100u}) {
+    steps.push_back({.requests = requests, .head_dim = 40, .window = window, .type = type});
   }
+  steps.push_back({.requests = {requests[0]}, .head_dim = 136, .group = 2, .type = type});
   return first_said(t, steps);
 }
+const std::vector<request> long_decodes = {{2100, 1}, {600, 1}, {1023, 1}, {1024, 1}, {3, 1}};
+const std::vector<request> long_prompts = {{2030, 40}, {1000, 30}, {3, 9}};
 
 }  // namespace
 
@@ -236,10 +239,13 @@ std::vector<check> attention_checks() {
     all.push_back({"decode_heads_" + of, [k](const target& t) { return heads(t, k, decodes); }});
     all.push_back(
         {"decode_windows_" + of, [k](const target& t) { return windows(t, k, decodes); }});
-    all.push_back({"decode_long_" + of, [k](const target& t) { return long_context(t, k); }});
+    all.push_back(
+        {"decode_long_" + of, [k](const target& t) { return long_context(t, k, long_decodes); }});
     all.push_back({"prefill_heads_" + of, [k](const target& t) { return heads(t, k, prompts); }});
     all.push_back(
         {"prefill_windows_" + of, [k](const target& t) { return windows(t, k, prompts); }});
+    all.push_back(
+        {"prefill_long_" + of, [k](const target& t) { return long_context(t, k, long_prompts); }});
   }
   return all;
 }

@@ -19,9 +19,10 @@ struct attention_case {
   uint32_t tokens = 0, heads = 1, head_dim = 64, window = 0;
   kv_type type = kv_type::f32;
   uint32_t page_tokens = 16;
-  uint32_t chunk = 0;       // tokens a step; 0: all at once
-  uint32_t block = 0;       // tokens of a chunk that one call attends; 0: all
-  uint32_t step_heads = 0;  // heads that one call attends; 0: all
+  uint32_t chunk = 0;        // tokens a step; 0: all at once
+  uint32_t block = 0;        // tokens of a chunk that one call attends; 0: all
+  uint32_t step_heads = 0;   // heads that one call attends; 0: all
+  bool spans_apart = false;  // each in a call of its own, joined then
 };
 
 struct attention_input {
@@ -98,6 +99,25 @@ inline void make_rows(kv_type type, uint32_t head_dim, uint32_t page_tokens, boo
   }
 }
 
+/// Spans from the last to the first, into floats that were NaN, then joined.
+inline void attend_spans_apart(const cpu_row& row, attention_part part) {
+  uint32_t first = part.window == 0 || part.position < part.window
+                       ? 0
+                       : (part.position + 1 - part.window) / span_keys;
+  uint32_t count = (part.position + part.tokens - 1) / span_keys + 1 - first;
+  uint32_t dim = part.kv.head_dim;
+  size_t of_query = size_t{count} * span_floats(dim);
+  std::vector<float> spans(part.tokens * part.heads * of_query, std::nanf(""));
+  for (uint32_t s = count; s-- > 0;) {
+    part.span = {spans.data() + s * span_floats(dim), of_query, first + s};
+    row.attend(part);
+  }
+  for (uint32_t q = 0; q < part.tokens * part.heads; q++) {
+    float* out = part.out + q / part.heads * part.out_stride + size_t{q % part.heads} * dim;
+    row.join_spans(part.kv.type, spans.data() + q * of_query, count, dim, out);
+  }
+}
+
 inline void attend_tokens(const cpu_row& row, const attention_case& c, const kv_view& kv,
                           const attention_input& in, std::vector<float>& out, uint32_t begin,
                           uint32_t end) {
@@ -108,8 +128,18 @@ inline void attend_tokens(const cpu_row& row, const attention_case& c, const kv_
     std::vector<float> scratch(floats + 16, std::nanf(""));
     while (reinterpret_cast<uintptr_t>(scratch.data() + at) % 64 != 0) at++;
     size_t first = size_t{begin} * stride + size_t{h} * c.head_dim;
-    row.attend({kv, in.q.data() + first, stride, out.data() + first, stride, begin, end - begin,
-                heads, c.window, 1.0f / std::sqrt(float(c.head_dim)), scratch.data() + at});
+    attention_part part{kv,
+                        in.q.data() + first,
+                        stride,
+                        out.data() + first,
+                        stride,
+                        begin,
+                        end - begin,
+                        heads,
+                        c.window,
+                        1.0f / std::sqrt(float(c.head_dim)),
+                        scratch.data() + at};
+    c.spans_apart ? attend_spans_apart(row, part) : row.attend(part);
   }
 }
 

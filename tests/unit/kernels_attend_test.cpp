@@ -4,8 +4,7 @@
 #include <string>
 
 #include "kernels/cpu/amx_emulated.hpp"
-#include "tests/unit/kernels_attend_paged.hpp"
-#include "tests/unit/kernels_rows_here.hpp"
+#include "tests/unit/kernels_attend_definition.hpp"
 
 namespace lethe {
 namespace {
@@ -218,6 +217,42 @@ TEST(Attend, DoesNotDependOnPagesFarFromTheBeginning) {
         c.page_tokens = page_tokens, c.chunk = 1;
         EXPECT_TRUE(same_bits(run_case(best_cpu_row(), c, in), whole))
             << "window " << window << ", pages of " << page_tokens << ", type " << int(type);
+      }
+    }
+  }
+}
+
+TEST(Attend, IsWhatItsDefinitionSays) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16}) {
+    for (uint32_t head_dim : {1u, 16u, 40u, 64u}) {
+      for (uint32_t window : {0u, 5u, 100u}) {
+        attention_case c{.tokens = 200, .heads = 2, .head_dim = head_dim, .window = window};
+        c.type = type, c.chunk = 90;
+        attention_input in = input_of(c, head_dim + window);
+        expect_definition({}, c, in, run_case(best_cpu_row(), c, in),
+                          {0, 1, 4, 63, 64, 90, 128, 150, 199});
+      }
+    }
+  }
+}
+
+/// Several spans: what they are joined to, and that it makes no difference who sums which of them.
+TEST(Attend, JoinsSpansInOrderWhoeverSumsThem) {
+  for (kv_type type : {kv_type::f32, kv_type::bf16, kv_type::int8}) {
+    for (uint32_t window : {0u, 1100u}) {
+      attention_case c{.tokens = 2100, .heads = 2, .head_dim = 16, .window = window, .type = type};
+      c.page_tokens = 32, c.chunk = 700, c.block = 32;
+      attention_input in = input_of(c, window);
+      std::vector<float> whole = run_case(best_cpu_row(), c, in);
+      if (type != kv_type::int8)
+        expect_definition({}, c, in, whole, {1023, 1024, 1025, 1100, 2047, 2048, 2099});
+      for (const cpu_row* row : rows_here({&vnni_emulated, &amx_emulated})) {
+        c.spans_apart = false, c.chunk = 700, c.block = 32;
+        EXPECT_TRUE(same_bits(run_case(*row, c, in), whole)) << row->name << ", " << window;
+        c.spans_apart = true;
+        EXPECT_TRUE(same_bits(run_case(*row, c, in), whole)) << row->name << ", " << window;
+        c.chunk = c.block = 1;
+        EXPECT_TRUE(same_bits(run_case(*row, c, in), whole)) << row->name << ", " << window;
       }
     }
   }

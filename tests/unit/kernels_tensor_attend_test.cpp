@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/cpu/amx_emulated.hpp"
-#include "tests/unit/kernels_attend_paged.hpp"
-#include "tests/unit/kernels_matmul_input.hpp"
-#include "tests/unit/kernels_rows_here.hpp"
+#include "tests/unit/kernels_attend_definition.hpp"
 
 // Attention of the arithmetics that round, on cores.
 
@@ -24,89 +21,6 @@ class TensorAttend : public testing::TestWithParam<rounding> {
 };
 INSTANTIATE_TEST_SUITE_P(By, TensorAttend, testing::Values(rounding::tensor, rounding::pairs),
                          [](const auto& of) { return name_of(of.param); });
-
-float no_denormal(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
-float rounded(float x) {
-  return no_denormal(std::bit_cast<float>(uint32_t{rounded_to_bf16(x)} << 16));
-}
-
-/// `sum` and a(i) * b(i) for i below `count`, of which those from `count` on are zeros. By tiles 32
-/// after the other: even ones from zero, odd ones from zero, both together to the sum so far. By
-/// pairs the odd one of each two, then the even one.
-template <class A, class B>
-float with_products(rounding how, float sum, uint32_t count, A a, B b) {
-  for (uint32_t k = 0; k < count; k += 32) {
-    float part[2] = {};
-    for (uint32_t i = k; i < std::min(k + 32, count); i += 2) {
-      auto with = [&](float before, uint32_t at) {
-        return at < count ? no_denormal(std::fma(a(at), b(at), before)) : before;
-      };
-      if (how == rounding::pairs) sum = with(with(sum, i + 1), i);
-      part[0] = with(part[0], i), part[1] = with(part[1], i + 1);
-    }
-    if (how == rounding::tensor) sum = no_denormal(sum + no_denormal(part[0] + part[1]));
-  }
-  return sum;
-}
-
-/// 2^x for x <= 0, by the same polynomial as everywhere.
-float two_to(float x) {
-  if (x < -126) return 0;
-  float whole = std::nearbyint(x), r = x - whole, p = 0x1.5b63c0p-10f;
-  for (float c : {0x1.3ce93ep-7f, 0x1.c6b840p-5f, 0x1.ebf9c0p-3f, 0x1.62e428p-1f, 1.0f})
-    p = std::fma(p, r, c);
-  return std::ldexp(p, int(whole));
-}
-
-/// 64 weights: those 16 apart one after the other, then halves of what is left.
-float total_of(const float (&weights)[attention_tile]) {
-  float sums[16] = {};
-  for (uint32_t i = 0; i < attention_tile; i++) sums[i % 16] += weights[i];
-  for (uint32_t half : {8u, 4u, 2u, 1u})
-    for (uint32_t i = 0; i < half; i++) sums[i] += sums[i + half];
-  return sums[0];
-}
-
-/// Head h's answer for the token at p, as plain loops: tiles of keys by position, each with the
-/// greatest score so far.
-std::vector<float> by_definition(rounding how, const attention_case& c, const attention_input& in,
-                                 uint32_t p, uint32_t h) {
-  uint32_t dim = c.head_dim, first = c.window == 0 || p < c.window ? 0 : p + 1 - c.window;
-  std::vector<float> query(dim), sums(dim);
-  float by = 1.0f / std::sqrt(float(dim)) * 0x1.715476p+0f;
-  float greatest = -std::numeric_limits<float>::infinity(), total = 0;
-  for (uint32_t d = 0; d < dim; d++)
-    query[d] = rounded(in.q[(size_t{p} * c.heads + h) * dim + d] * by);
-  auto number = [&](const std::vector<float>& of, uint32_t token, uint32_t d) {
-    return rounded(of[size_t{token} * dim + d]);
-  };
-  for (uint32_t base = first / attention_tile * attention_tile; base <= p; base += attention_tile) {
-    auto is_seen = [&](uint32_t i) { return first <= base + i && base + i <= p; };
-    float weights[attention_tile], most = greatest;
-    for (uint32_t i = 0; i < attention_tile; i++) {
-      if (!is_seen(i)) continue;
-      weights[i] = with_products(
-          how, 0, dim, [&](uint32_t d) { return query[d]; },
-          [&](uint32_t d) { return number(in.k, base + i, d); });
-      most = std::max(most, weights[i]);
-    }
-    if (most > greatest) {
-      float less_by = two_to(greatest - most);
-      for (float& sum : sums) sum = no_denormal(sum * less_by);
-      total *= less_by, greatest = most;
-    }
-    for (uint32_t i = 0; i < attention_tile; i++)
-      weights[i] = is_seen(i) ? two_to(weights[i] - greatest) : 0;
-    total += total_of(weights);
-    for (uint32_t d = 0; d < dim; d++) {
-      sums[d] = with_products(
-          how, sums[d], attention_tile, [&](uint32_t i) { return rounded(weights[i]); },
-          [&](uint32_t i) { return is_seen(i) ? number(in.v, base + i, d) : 0; });
-    }
-  }
-  for (float& sum : sums) sum = (sum + 0.0f) / total;
-  return sums;
-}
 
 /// One row's answer for a case, which all others have to give.
 std::vector<float> TensorAttend::answer_of(const attention_case& c,
@@ -141,15 +55,23 @@ TEST_P(TensorAttend, IsWhatItsDefinitionSays) {
       attention_case c{.tokens = 200, .heads = 4, .head_dim = head_dim, .window = window};
       c.type = kv_type::bf16, c.page_tokens = 32, c.chunk = window == 5 ? 1 : 90;
       attention_input in = input_of(c, head_dim + window);
-      std::vector<float> got = answer_of(c, in);
-      for (uint32_t p : {0u, 1u, 4u, 31u, 63u, 64u, 90u, 127u, 128u, 150u, 199u}) {
-        for (uint32_t h : {0u, 3u}) {
-          auto at = got.begin() + (size_t{p} * c.heads + h) * head_dim;
-          EXPECT_TRUE(same_bits({at, at + head_dim}, by_definition(GetParam(), c, in, p, h)))
-              << "head size " << head_dim << ", window " << window << ", token " << p;
-        }
-      }
+      expect_definition(GetParam(), c, in, answer_of(c, in),
+                        {0, 1, 4, 31, 63, 64, 90, 127, 128, 150, 199});
     }
+  }
+}
+
+TEST_P(TensorAttend, IsWhatItsDefinitionSaysOfSeveralSpans) {
+  for (uint32_t window : {0u, 1100u}) {
+    attention_case c{.tokens = 2100, .heads = 2, .head_dim = 16, .window = window};
+    c.type = kv_type::bf16, c.page_tokens = 32, c.chunk = 500, c.block = 32;
+    attention_input in = input_of(c, window);
+    std::vector<float> whole = answer_of(c, in);
+    expect_definition(GetParam(), c, in, whole, {1023, 1024, 1025, 1100, 2047, 2048, 2099});
+    c.spans_apart = true;
+    EXPECT_TRUE(same_bits(answer_of(c, in), whole)) << window;
+    c.chunk = 1;
+    EXPECT_TRUE(same_bits(answer_of(c, in), whole)) << window;
   }
 }
 
@@ -239,6 +161,24 @@ TEST_P(TensorAttend, HoldsSumsAtTheEndOfTheirRange) {
     c.chunk = 0;
     std::vector<float> whole = answer_of(c, in);
     c.chunk = 1;
+    EXPECT_TRUE(same_bits(answer_of(c, in), whole)) << score;
+  }
+}
+
+/// A span's sums become so as they join one with a far greater score.
+TEST_P(TensorAttend, HoldsSpansAtTheEndOfTheirRange) {
+  attention_case c{.tokens = 1100, .heads = 1, .head_dim = 16, .type = kv_type::bf16};
+  c.page_tokens = 32, c.chunk = 300;
+  attention_input in = input_of(c);
+  std::ranges::fill(in.q, 0.0f), std::ranges::fill(in.k, 0.0f);
+  for (uint32_t t = 0; t < c.tokens; t++) in.q[t * 16] = 4.0f;
+  for (float score : {80.0f, 84.0f, 86.0f, 87.0f, 88.0f, 90.0f}) {
+    in.k[1050 * 16] = score;
+    for (uint32_t d = 0; d < 16; d++) in.v[1050 * 16 + d] = 0;
+    c.spans_apart = false;
+    std::vector<float> whole = answer_of(c, in);
+    expect_definition(GetParam(), c, in, whole, {1049, 1050, 1099});
+    c.spans_apart = true;
     EXPECT_TRUE(same_bits(answer_of(c, in), whole)) << score;
   }
 }
