@@ -104,8 +104,13 @@ device_room device_room::of(const model_weights& weights, const shard_config& co
   r.tiles = uint32_t((r.table_pages * config.page_tokens + attention_tile - 1) / attention_tile);
   r.how = how, r.heads = part.heads.size(), r.head_dim = shape.head_dim;
   size_t longest = decode_scratch_floats(how, 1, r.heads, r.head_dim, r.tiles);
-  r.score_floats =
-      std::max(longest, std::min(score_tiles * attention_tile * r.heads, r.tokens * longest));
+  size_t of_head = score_tiles * attention_tile;
+  if (keeps_scores(how, r.head_dim)) {
+    // Spans of as many decodes as have these tiles: attention_spans, of each, is no more.
+    size_t spans = score_tiles / span_tiles + 2 * std::min(score_tiles, r.tokens);
+    of_head += spans * span_floats(r.head_dim);
+  }
+  r.score_floats = std::max(longest, std::min(of_head * r.heads, r.tokens * longest));
   return r;
 }
 

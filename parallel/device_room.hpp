@@ -28,7 +28,7 @@ struct device_buffers {
   float* scales;
   int16_t* sums;
   float* logits;
-  float* scores;          // of decodes
+  float* scores;          // of decodes, and what their spans have
   float* draw_weights;    // of draws that are made at once
   uint32_t* draw_places;  // the same
   uint32_t* drawn;        // [logit_rows]
@@ -49,11 +49,11 @@ struct device_room {
   size_t shared_floats;  // that ranks pass each other at once; the same on every rank
   size_t table_pages;    // of one sequence at most
   uint32_t tiles;        // that the longest context has
-  size_t score_floats;   // of decodes whose scores are computed at once
+  size_t score_floats;   // of decodes that are computed at once: their scores and spans
   arithmetic how;
   uint32_t heads, head_dim;  // of this rank's part
 
-  /// `score_tiles`: whose scores there is room for at once, in all heads.
+  /// `score_tiles`: whose scores there is room for at once, in all heads, and what is made of them.
   static device_room of(const model_weights& weights, const shard_config& config, arithmetic how,
                         size_t score_tiles);
   size_t pages() const { return tokens * table_pages; }

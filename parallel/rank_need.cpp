@@ -17,7 +17,7 @@ class node_count {
   uint64_t of_step(uint32_t decodes, uint32_t tiles) const {
     uint64_t nodes = 1 + (part_.last() ? head() : 1);  // enters, leaves
     for (uint32_t i = part_.layers.begin; i < part_.layers.end; ++i)
-      nodes += attention(i, decodes) + 2 * turns(i, decodes, tiles) +
+      nodes += attention(i, decodes) + kernels_of_turn() * turns(i, decodes, tiles) +
                feed_forward(weights_.layers[i].mlp, decodes);
     return nodes;
   }
@@ -42,7 +42,8 @@ class node_count {
     return 1 + products({a.q.type, a.k.type, a.v.type}, decodes) + 1 + one_if(quantizes) +
            join(a.o);
   }
-  /// Two kernels each: scores and values, or spans and their sum.
+  /// Spans and what joins them, and scores of their own where those are kept.
+  uint64_t kernels_of_turn() const { return keeps_scores(room_.how, room_.head_dim) ? 3 : 2; }
   uint64_t turns(uint32_t layer, uint32_t decodes, uint32_t tiles) const {
     const auto& windows = weights_.shape.window;
     size_t fit =

@@ -139,12 +139,16 @@ inline void walk_pairs(const attention_work& w, Score score, Sum sum) {
   }
 }
 
-/// join_spans where denormals are zeros while bf16 is attended to.
+/// join_spans where denormals are zeros until what bf16 keys gave is divided.
 void join_spans_of_pairs(kv_type type, const float* spans, uint32_t count, uint32_t head_dim,
                          float* out) {
   if (type != kv_type::bf16) return join_spans(type, spans, count, head_dim, out);
-  denormals_are_zeros mode;
-  join_spans(type, spans, count, head_dim, out);
+  float total;
+  {
+    denormals_are_zeros mode;
+    total = sum_spans(spans, count, head_dim, out);
+  }
+  answer(out, total, head_dim, out);
 }
 
 }  // namespace

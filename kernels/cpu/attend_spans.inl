@@ -85,7 +85,9 @@ inline void leave_span(const summed& span, uint32_t head_dim, float* to) {
   for_vectors(head_dim, [&](size_t i, auto get, auto put) { put(to + 2 + i, get(span.sums + i)); });
 }
 
-void join_spans(kv_type, const float* spans, uint32_t count, uint32_t head_dim, float* out) {
+/// Sums of a query's spans, in order; returns their total.
+[[gnu::noinline]] float sum_spans(const float* spans, uint32_t count, uint32_t head_dim,
+                                  float* out) {
   lanes greatest = set1(-__builtin_inff()), total = zero();
   for_vectors(head_dim, [&](size_t i, auto, auto put) { put(out + i, zero()); });
   for (uint32_t s = 0; s < count; s++, spans += span_floats(head_dim)) {
@@ -94,7 +96,11 @@ void join_spans(kv_type, const float* spans, uint32_t count, uint32_t head_dim, 
       put(out + i, f.joined(get(out + i), get(spans + 2 + i)));
     });
   }
-  answer(out, first_of(total), head_dim, out);
+  return first_of(total);
+}
+
+void join_spans(kv_type, const float* spans, uint32_t count, uint32_t head_dim, float* out) {
+  answer(out, sum_spans(spans, count, head_dim, out), head_dim, out);
 }
 
 }  // namespace

@@ -137,11 +137,15 @@ constexpr uint32_t attention_spans(uint32_t tiles) {
 /// The largest head_dim that it attends with; larger ones are attended to exactly.
 inline constexpr uint32_t tensor_head_max = 256;
 
+/// Whether a decode's scores are kept for another kernel.
+constexpr bool keeps_scores(arithmetic how, uint32_t head_dim) {
+  return how == arithmetic::exact || head_dim > tensor_head_max;
+}
 constexpr size_t decode_scratch_floats(arithmetic how, uint32_t runs, uint32_t heads,
                                        uint32_t head_dim, uint32_t tiles_max) {
-  bool scores = how == arithmetic::exact || head_dim > tensor_head_max;
   size_t spans = size_t{attention_spans(tiles_max)} * span_floats(head_dim);
-  return runs * heads * (spans + (scores ? size_t{tiles_max} * attention_tile : 0));
+  size_t scores = keeps_scores(how, head_dim) ? size_t{tiles_max} * attention_tile : 0;
+  return runs * heads * (spans + scores);
 }
 
 /// Draws from rows of logits that begin `stride` apart, and their scratch, which holds what derives

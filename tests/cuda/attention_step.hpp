@@ -28,6 +28,7 @@ struct step {
   uint32_t window = 0, page_tokens = 16;
   kv_type type = kv_type::f32;
   bool aligned = false;  // rows, to sixteen bytes, if they are that long
+  bool rises = false;    // keys, so that scores do from tile to tile
 
   /// Of a page, before its first key.
   uint32_t prefix() const { return aligned ? 16 : 4; }
@@ -94,7 +95,11 @@ struct numbers {
   numbers(const step& s, const laid_out& at)
       : q(normal_floats(size_t{at.rows} * s.q_cols(), 1, 1.5f)),
         k(normal_floats(size_t{at.stored_rows} * s.kv_cols(), 2)),
-        v(normal_floats(size_t{at.stored_rows} * s.kv_cols(), 3)) {}
+        v(normal_floats(size_t{at.stored_rows} * s.kv_cols(), 3)) {
+    for (const token_run& run : at.stored)
+      for (uint32_t i = 0; s.rises && i < run.tokens * s.kv_cols(); i++)
+        k[size_t{run.row} * s.kv_cols() + i] *= rise_of(run.position + i / s.kv_cols());
+  }
 };
 
 inline void store_by_reference(const step& s, const laid_out& at, const numbers& in,

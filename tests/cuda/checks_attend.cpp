@@ -220,6 +220,7 @@ std::string long_context(const target& t, kv_type type, const std::vector<reques
     steps.push_back({.requests = requests, .head_dim = 40, .window = window, .type = type});
   }
   steps.push_back({.requests = {requests[0]}, .head_dim = 136, .group = 2, .type = type});
+  steps.push_back({.requests = requests, .head_dim = 40, .type = type, .rises = true});
   return first_said(t, steps);
 }
 const std::vector<request> long_decodes = {{2100, 1}, {600, 1}, {1023, 1}, {1024, 1}, {3, 1}};

@@ -43,6 +43,15 @@ inline attention_input input_of(const attention_case& c, uint32_t seed = 1) {
           normal_floats(kv, seed + 2)};
 }
 
+/// Of the key at a position, so that a tile's greatest score is greater than the one's before: by
+/// less than raised_by, by more every other time.
+inline float rise_of(uint32_t position) { return 1.0f + float(position / attention_tile); }
+inline attention_input rising_input_of(const attention_case& c, uint32_t seed = 1) {
+  attention_input in = input_of(c, seed);
+  for (size_t i = 0; i < in.k.size(); i++) in.k[i] *= rise_of(uint32_t(i / c.head_dim));
+  return in;
+}
+
 /// Pages of NaN, in no order, with room before, between and after keys and values.
 class paged_cache {
  public:

@@ -231,6 +231,8 @@ TEST(Attend, IsWhatItsDefinitionSays) {
         attention_input in = input_of(c, head_dim + window);
         expect_definition({}, c, in, run_case(best_cpu_row(), c, in),
                           {0, 1, 4, 63, 64, 90, 128, 150, 199});
+        attention_input rising = rising_input_of(c);
+        expect_definition({}, c, rising, run_case(best_cpu_row(), c, rising), {63, 64, 128, 199});
       }
     }
   }
@@ -242,7 +244,7 @@ TEST(Attend, JoinsSpansInOrderWhoeverSumsThem) {
     for (uint32_t window : {0u, 1100u}) {
       attention_case c{.tokens = 2100, .heads = 2, .head_dim = 16, .window = window, .type = type};
       c.page_tokens = 32, c.chunk = 700, c.block = 32;
-      attention_input in = input_of(c, window);
+      attention_input in = rising_input_of(c, window);
       std::vector<float> whole = run_case(best_cpu_row(), c, in);
       if (type != kv_type::int8)
         expect_definition({}, c, in, whole, {1023, 1024, 1025, 1100, 2047, 2048, 2099});

@@ -57,6 +57,8 @@ TEST_P(TensorAttend, IsWhatItsDefinitionSays) {
       attention_input in = input_of(c, head_dim + window);
       expect_definition(GetParam(), c, in, answer_of(c, in),
                         {0, 1, 4, 31, 63, 64, 90, 127, 128, 150, 199});
+      attention_input rising = rising_input_of(c);
+      expect_definition(GetParam(), c, rising, answer_of(c, rising), {63, 64, 128, 199});
     }
   }
 }
@@ -160,9 +162,23 @@ TEST_P(TensorAttend, HoldsSumsAtTheEndOfTheirRange) {
     for (uint32_t d = 0; d < 16; d++) in.v[100 * 16 + d] = 0;
     c.chunk = 0;
     std::vector<float> whole = answer_of(c, in);
+    expect_definition(GetParam(), c, in, whole, {99, 100, 127, 128, 139});
     c.chunk = 1;
     EXPECT_TRUE(same_bits(answer_of(c, in), whole)) << score;
   }
+}
+
+/// What is divided is no denormal number, but what comes of it may be.
+TEST_P(TensorAttend, DividesIntoDenormalsWhoeverSumsSpans) {
+  attention_case c{.tokens = 1100, .heads = 1, .head_dim = 16, .type = kv_type::bf16};
+  c.page_tokens = 32, c.chunk = 300;
+  attention_input in = input_of(c);
+  std::ranges::fill(in.k, 0.0f), std::ranges::fill(in.v, 0.0f);
+  for (uint32_t d = 0; d < 16; d++) in.v[10 * 16 + d] = (d % 2 ? 1.0f : -1.0f) * 0x1p-125f;
+  std::vector<float> whole = answer_of(c, in);
+  EXPECT_EQ(whole[1099 * 16 + 1], 0x1p-125f / 1100);
+  c.spans_apart = true;
+  EXPECT_TRUE(same_bits(answer_of(c, in), whole));
 }
 
 /// A span's sums become so as they join one with a far greater score.

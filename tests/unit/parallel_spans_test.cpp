@@ -34,7 +34,7 @@ model_shape long_shape() {
   return s;
 }
 
-/// The longest ends in a step of one token, behind which only some of a step is others'.
+/// The longest ends in a step of one token, alone.
 const std::vector<prompt> prompts{random_prompt(2150, 53, 1), random_prompt(40, 53, 2)};
 constexpr uint32_t chunk = 307;
 static_assert(2150 % chunk == 1);
@@ -79,6 +79,70 @@ TEST(Spans, AreSharedWhereThereIsRoomForThem) {
     EXPECT_TRUE(run_on(*g, g->depth(), 53, prompts, how) == want) << bytes;
     EXPECT_EQ(joins, bytes < needed ? 0u : 12u) << bytes;
   }
+}
+
+using steps = std::vector<std::unique_ptr<planned>>;
+
+/// What `ranks` say to steps that are given.
+std::vector<logit_rows> run_steps(step_ranks& ranks, const steps& all, size_t prompts) {
+  std::vector<logit_rows> rows(prompts);
+  for (const auto& step : all) {
+    ranks.submit(step->plan, step->data(53));
+    EXPECT_TRUE(bool(ranks.wait_oldest()));
+    take_rows(*step, 53, rows);
+  }
+  return rows;
+}
+
+/// A long decode behind others' rows: beside a prompt, and beside a short decode.
+TEST(Spans, AreSharedBesideOthers) {
+  random_model m(long_shape(), {});
+  const std::vector<prompt> both{random_prompt(1100, 53, 3), random_prompt(20, 53, 4)};
+  manner how{.threads = 2, .row = &counting_row()};
+  auto want = run(m.weights, both, {});
+  struct part {
+    uint32_t prompt, from, tokens;
+  };
+  const std::vector<std::vector<part>> parts{{{0, 0, 1090}},
+                                             {{1, 0, 5}, {0, 1090, 1}},
+                                             {{1, 5, 1}, {0, 1091, 1}},
+                                             {{1, 6, 14}, {0, 1092, 8}}};
+  steps all;
+  for (const auto& step : parts) {
+    all.push_back(std::make_unique<planned>());
+    for (const part& p : step) add_entry(*all.back(), both, p.prompt, p.from, p.tokens, 16);
+  }
+  auto g = *grid::start(m.weights, config_for(both, how));
+  joins = 0;
+  EXPECT_TRUE(run_steps(*g, all, both.size()) == want);
+  EXPECT_EQ(joins, 2u * 12);
+}
+
+/// Of a prompt's last step the last layer has one row.
+TEST(Spans, OfAPromptsLastRowAreShared) {
+  random_model m(long_shape(), {});
+  const std::vector<prompt> one{random_prompt(1100, 53, 3)};
+  manner how{.threads = 2, .chunk = 1100, .row = &counting_row()};
+  auto want = run(m.weights, one, {});
+  steps all = plan_all(one, how);
+  step_plan& plan = all[0]->plan;
+  plan.logit_rows = plan.entries[0].logit_rows = 1;
+  auto g = *grid::start(m.weights, config_for(one, how));
+  joins = 0;
+  g->submit(plan, all[0]->data(53));
+  ASSERT_TRUE(bool(g->wait_oldest()));
+  EXPECT_TRUE(all[0]->logits == want[0].back());
+  EXPECT_EQ(joins, 6u) << "heads of the last layer";
+}
+
+TEST(Spans, OfTwoDecodesAreSharedTogether) {
+  random_model m(long_shape(), {});
+  const std::vector<prompt> two{random_prompt(1100, 53, 5), random_prompt(1060, 53, 6)};
+  auto want = run(m.weights, two, {});
+  manner how{.threads = 4, .chunk = 1, .row = &counting_row()};
+  joins = 0;
+  EXPECT_TRUE(run(m.weights, two, how) == want);
+  EXPECT_EQ(joins, (1060 - span_keys) * 24 + 40 * 12);
 }
 
 /// Every token a decode, from within the first span on.
