@@ -85,9 +85,15 @@ void add_rounding(typed_models& models, std::vector<candidate_run>& all) {
     all.push_back({name, &models.of(dtype::bf16), kv_type::bf16, row});
 }
 
+/// Beside `q8_0`, whose products round activations, too.
+constexpr const char* weights_alone = "q8_0, weights alone";
+
 void on_chats(const std::vector<judged_text>& texts, typed_models& models, typed_models& outliers,
               const checkpoint& from) {
+  typed_models rounded(from, rounded_to(dtype::q8_0));
+  typed_models rounded_outliers(from, rounded_to(dtype::q8_0, planted_outliers()));
   auto all = every_type(models, from);
+  all.push_back({weights_alone, &rounded.of(dtype::f32)});
   const auto& reference = models.of(dtype::f32);
   all.push_back({"kv_bf16", &reference, kv_type::bf16});
   all.push_back({"kv_int8", &reference, kv_type::int8});
@@ -96,6 +102,7 @@ void on_chats(const std::vector<judged_text>& texts, typed_models& models, typed
   say_all("ember", all);
 
   auto planted = every_type(outliers, from);
+  planted.push_back({weights_alone, &rounded_outliers.of(dtype::f32)});
   add_rounding(outliers, planted);
   std::vector<candidate_run> same{{"f32", &outliers.of(dtype::f32)}};
   compare(reference, std::span(texts).first(1), same, [](size_t) {});
@@ -117,8 +124,9 @@ std::vector<float> floats_in_npy(const std::filesystem::path& path) {
 /// Against the logits that were published with the model, f32, too.
 void on_published(const std::filesystem::path& folder) {
   auto from = opened(folder);
-  typed_models models(from);
+  typed_models models(from), rounded(from, rounded_to(dtype::q8_0));
   auto all = every_type(models, from);
+  if (fits(from, dtype::q8_0)) all.push_back({weights_alone, &rounded.of(dtype::f32)});
   add_rounding(models, all);
   simdjson::dom::parser parser;
   simdjson::dom::element root = parser.load((folder / "reference.json").string());

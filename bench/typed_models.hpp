@@ -40,6 +40,18 @@ inline e2e::row_edit planted_outliers(float times = 100) {
   };
 }
 
+/// Behind `edit`, matrices are what they are in `type`: kept as floats, that is what their weights
+/// alone cost, however exactly they are multiplied.
+inline e2e::row_edit rounded_to(dtype type, e2e::row_edit edit = {}) {
+  return [type, edit = std::move(edit)](std::string_view name, std::span<float> row) {
+    if (edit) edit(name, row);
+    if (name.ends_with("norm") || name.ends_with("bias")) return;
+    std::vector<std::byte> blocks(e2e::row_bytes(type, uint32_t(row.size())));
+    quantize_row(type, row.data(), row.size(), blocks.data());
+    dequantize_row(type, blocks.data(), row.data(), row.size());
+  };
+}
+
 class typed_models {
  public:
   explicit typed_models(const checkpoint& from, e2e::row_edit edit = {})
