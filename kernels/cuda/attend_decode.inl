@@ -127,7 +127,7 @@ struct decode_values {
     float sum;
   };
 
-  LETHE_BODY uint32_t column_blocks() const { return blocks_for(a.kv.head_dim, threads); }
+  constexpr uint32_t column_blocks() const { return blocks_for(a.kv.head_dim, threads); }
   template <class Block>
   LETHE_BODY uint32_t column(Block& block) const {
     return block.y() % column_blocks() * threads + block.thread();
