@@ -17,7 +17,7 @@ struct device_config {
   bool graphs = true;
   /// Tiles of keys whose scores there is room for, in all heads (the longest context fits in any
   /// case): decodes that see more take turns.
-  /// 64 requests of 4096 tokens; 32 MiB where a model has 32 heads, and a fifth of that for spans.
+  /// 64 requests of 4096 tokens; 32 MiB where a model has 32 heads, besides their spans.
   uint32_t score_tiles = 4096;
 };
 
