@@ -3,49 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <optional>
 
 #include "tests/unit/kernels_attend_paged.hpp"
-#include "tests/unit/kernels_matmul_input.hpp"
-#include "tests/unit/kernels_rows_here.hpp"
+#include "tests/unit/kernels_defined_sums.hpp"
 
 // Attention over f32 and bf16 keys and values as plain loops: what every arithmetic on cores sums,
 // in what order, bit by bit.
 
 namespace lethe {
 
-/// By arithmetics that round, denormals are zeros, and so is what they round to; nullopt: exact.
-struct attention_arithmetic {
-  std::optional<rounding> how;
-
-  float flushed(float x) const {
-    return how && std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x;
-  }
-  static float to_bf16(float x) { return std::bit_cast<float>(uint32_t{rounded_to_bf16(x)} << 16); }
+/// What attention takes of numbers.
+struct attention_arithmetic : defined_sums {
   /// A query's number, or a weight.
   float multiplied(float x) const { return how ? flushed(to_bf16(x)) : x; }
   float stored(kv_type type, float x) const {
     return type == kv_type::bf16 ? flushed(to_bf16(x)) : x;
-  }
-
-  /// `sum` and a(i) * b(i) for i below `count`. Exactly: one after the other. By tiles 32 after the
-  /// other: even ones from zero, odd ones from zero, both together to the sum so far. By pairs the
-  /// odd one of each two, then the even one.
-  template <class A, class B>
-  float with_products(float sum, uint32_t count, A a, B b) const {
-    auto with = [&](float before, uint32_t i) {
-      return i < count ? flushed(std::fma(a(i), b(i), before)) : before;
-    };
-    for (uint32_t k = 0; k < count; k += 32) {
-      float part[2] = {};
-      for (uint32_t i = k; i < std::min(k + 32, count); i += 2) {
-        if (!how) sum = with(with(sum, i), i + 1);
-        if (how == rounding::pairs) sum = with(with(sum, i + 1), i);
-        part[0] = with(part[0], i), part[1] = with(part[1], i + 1);
-      }
-      if (how == rounding::tensor) sum = flushed(sum + flushed(part[0] + part[1]));
-    }
-    return sum;
   }
 };
 
@@ -149,7 +121,8 @@ inline void expect_definition(std::optional<rounding> how, const attention_case&
   for (uint32_t p : tokens) {
     for (uint32_t h : {0u, c.heads - 1}) {
       auto at = got.begin() + (size_t{p} * c.heads + h) * c.head_dim;
-      EXPECT_TRUE(same_bits({at, at + c.head_dim}, defined_attention({how}, c, in, p, h).answer()))
+      EXPECT_TRUE(
+          same_bits({at, at + c.head_dim}, defined_attention({{how}}, c, in, p, h).answer()))
           << "type " << int(c.type) << ", head size " << c.head_dim << ", window " << c.window
           << ", token " << p << ", head " << h;
     }

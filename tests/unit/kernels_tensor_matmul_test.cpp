@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/unit/kernels_defined_sums.hpp"
 #include "tests/unit/kernels_matmul_run.hpp"
-#include "tests/unit/kernels_rows_here.hpp"
 
 // Products of the arithmetics that round, on cores: their definitions' bits, whatever else is
 // multiplied.
@@ -12,36 +12,21 @@
 namespace lethe {
 namespace {
 
-float float_of(uint16_t bf16) { return std::bit_cast<float>(uint32_t{bf16} << 16); }
-float no_denormal(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 float weight(const tensor& w, uint32_t row, uint32_t k) {
   uint16_t bits;
   std::memcpy(&bits, w.row(row) + 2 * k, 2);
-  return no_denormal(float_of(bits));
-}
-float rounded(const input& x, uint32_t row, uint32_t k) {
-  return float_of(rounded_to_bf16(x.f[row * x.stride + k]));
+  return float_of(bits);
 }
 
-/// A segment of K. By tiles 32 columns after the other: even ones from zero, odd ones from zero,
-/// both together to the sum so far. By pairs the odd column of each two, then the even one.
-/// Denormals are zeros, until segments are joined.
+/// Of K; joined with others denormals may stay.
 float segment_sum(rounding how, const tensor& w, const input& x, uint32_t n, uint32_t m,
                   uint32_t segment) {
-  float sum = 0;
-  uint32_t k = segment_begin(w.type, w.cols, segment);
-  auto with = [&](float before, uint32_t column) {
-    return no_denormal(std::fma(weight(w, n, column), rounded(x, m, column), before));
-  };
-  for (; k < segment_begin(w.type, w.cols, segment + 1); k += 32) {
-    float part[2] = {};
-    for (uint32_t i = 0; i < 32; i += 2) {
-      if (how == rounding::pairs) sum = with(with(sum, k + i + 1), k + i);
-      part[0] = with(part[0], k + i), part[1] = with(part[1], k + i + 1);
-    }
-    if (how == rounding::tensor) sum = no_denormal(sum + no_denormal(part[0] + part[1]));
-  }
-  return sum;
+  const defined_sums by{how};
+  uint32_t begin = segment_begin(w.type, w.cols, segment);
+  return by.with_products(
+      0, segment_begin(w.type, w.cols, segment + 1) - begin,
+      [&](uint32_t i) { return by.flushed(weight(w, n, begin + i)); },
+      [&](uint32_t i) { return to_bf16(x.f[m * x.stride + begin + i]); });
 }
 
 std::vector<float> by_definition(rounding how, const tensor& w, const input& x) {

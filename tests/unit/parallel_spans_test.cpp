@@ -11,6 +11,7 @@ namespace lethe::testing {
 namespace {
 
 std::atomic<uint32_t> joins;
+std::atomic<const float*> joined;  // the last ones
 
 /// The best row, counting.
 const cpu_row& counting_row() {
@@ -19,6 +20,7 @@ const cpu_row& counting_row() {
     r.join_spans = [](kv_type type, const float* spans, uint32_t count, uint32_t head_dim,
                       float* out) {
       joins.fetch_add(1);
+      joined = spans;
       best_cpu_row().join_spans(type, spans, count, head_dim, out);
     };
     return r;
@@ -116,6 +118,24 @@ TEST(Spans, AreSharedBesideOthers) {
   joins = 0;
   EXPECT_TRUE(run_steps(*g, all, both.size()) == want);
   EXPECT_EQ(joins, 2u * 12);
+}
+
+TEST(Spans, AreWipedWithScratch) {
+  random_model m(long_shape(), {});
+  manner how{.threads = 2, .chunk = chunk, .row = &counting_row()};
+  auto g = *grid::start(m.weights, config_for(prompts, how));
+  run_on(*g, g->depth(), 53, prompts, how);
+  const shard& rank = g->rank(0);
+  bytes_view spans = as_bytes(std::span(joined.load(), 3 * span_floats(16)));
+  ASSERT_TRUE(rank.scratch().data() <= spans.data());
+  ASSERT_TRUE(spans.data() + spans.size() <= rank.scratch().data() + rank.scratch().size());
+  auto is_zero = [](std::byte b) { return b == std::byte{0}; };
+  EXPECT_FALSE(std::ranges::all_of(spans, is_zero)) << "the control: they must lie there first";
+  step_plan end;
+  end.wipe_scratch = true;
+  g->submit(end, {});
+  ASSERT_TRUE(bool(g->wait_oldest()));
+  EXPECT_TRUE(std::ranges::all_of(rank.scratch(), is_zero));
 }
 
 /// Of a prompt's last step the last layer has one row.
