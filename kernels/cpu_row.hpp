@@ -182,8 +182,8 @@ struct cpu_row {
 /// weights and attention over bf16 keys and values round what they multiply to bfloat16, in tiles.
 /// A sum has one order here, too (docs/decisions/0059-tensor-arithmetic-on-cores.md).
 extern const cpu_row amx_tensor;
-/// "reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4", "amx": those this build has, best
-/// last.
+/// "reference", "avx2", "zen3", "avxvnni", "avx512", "avx512vnni", "zen4", "amx": those this build
+/// has, best last.
 std::span<const cpu_row* const> cpu_rows();
 /// Whether this machine can run the row. Asked about amx and amx_tensor it asks Linux for their
 /// registers, for the whole process: stacks for signals have to be larger from then on.

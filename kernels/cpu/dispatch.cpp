@@ -9,17 +9,25 @@
 
 namespace lethe {
 
-extern const cpu_row reference, avx2, zen3, avx512, avx512vnni, zen4, amx;
+extern const cpu_row reference, avx2, zen3, avxvnni, avx512, avx512vnni, zen4, amx;
 
 namespace {
 
-constexpr const cpu_row* rows[] = {&reference, &avx2, &zen3, &avx512, &avx512vnni, &zen4, &amx};
+constexpr const cpu_row* rows[] = {&reference, &avx2,       &zen3, &avxvnni,
+                                   &avx512,    &avx512vnni, &zen4, &amx};
 /// Those with bits of their own.
 constexpr const cpu_row* rounding_rows[] = {&avx512bf16, &zen4_bf16, &amx_tensor};
 
 bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("f16c");
+}
+
+/// VNNI's products without AVX-512's registers.
+bool has_avx_vnni() {
+  constexpr unsigned avx_vnni = 1u << 4;  // of leaf 7.1's eax
+  unsigned a, b, c, d;
+  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & avx_vnni) != 0;
 }
 
 bool has_avx512() {
@@ -61,6 +69,7 @@ bool runs_here(const cpu_row& row) {
   if (&row == &reference) return true;
   if (&row == &avx2) return has_avx2();
   if (&row == &zen3) return has_avx2() && is_family_19h();
+  if (&row == &avxvnni) return has_avx_vnni();
   if (&row == &avx512) return has_avx512();
   if (&row == &avx512vnni) return has_vnni();
   if (&row == &zen4) return has_vnni() && is_family_19h();

@@ -11,20 +11,27 @@ namespace lethe {
 namespace {
 
 /// Panels and rows of x whose sums are in registers together, integers and floats: a product waits
-/// for the last one of its sum, so there must be many, and each four of x serve all panels. Plain
-/// arrays have none.
-inline constexpr bool registers = alignof(lanes) == sizeof(lanes);
-inline constexpr uint32_t tile_panels_quant = registers ? 4 : 1, tile_rows = registers ? 3 : 2;
-inline constexpr bool float_sums_stay = true;  // in registers, unit after unit
-/// Rows that weights are multiplied with straight from memory, and panels that go together then:
-/// of four the compiler keeps too much at once.
-inline constexpr uint32_t stream_rows = registers ? x_few_rows : tile_rows;
-inline constexpr uint32_t few_rows = stream_rows, rows_together = stream_rows;
-constexpr uint32_t panels_from_memory(uint32_t rows) { return registers ? rows > 2 ? 2 : 4 : 1; }
+/// for the last one of its sum, so there must be many, and each four of x serve all panels. Of
+/// sixteen registers of half the lanes integers need twelve. Plain arrays have none.
+inline constexpr bool many_registers = lane_registers == 32, few_registers = lane_registers == 8;
+inline constexpr uint32_t tile_panels_quant = many_registers ? 4 : 1;
+inline constexpr uint32_t tile_rows = many_registers ? 3 : few_registers ? 6 : 2;
+inline constexpr bool float_sums_stay = !few_registers;  // in registers, unit after unit
+/// Rows that go straight from memory, tile after tile of x; of a tile; of these in registers; and
+/// panels that go together then: of four the compiler keeps too much at once.
+inline constexpr uint32_t stream_rows = lane_registers != 0 ? x_few_rows : tile_rows;
+inline constexpr uint32_t few_rows = few_registers ? 3 * stream_rows : stream_rows;
+inline constexpr uint32_t rows_together = few_registers ? tile_rows : stream_rows;
+constexpr uint32_t panels_from_memory(uint32_t rows) {
+  if (many_registers) return rows > 2 ? 2 : 4;
+  return few_registers && rows <= 2 ? 4 / rows : 1;
+}
+/// Rows of numbers of 6 bits, whose halves have a sum each.
+inline constexpr uint32_t rows_of_6_bits = few_registers ? 3 : 8;
 
 /// Whether products may take weights out of memory one by one (unit_in_memory): made ready
 /// together, those of few rows push sums out of the registers, and those of many are a copy.
-inline constexpr bool read_late = registers;
+inline constexpr bool read_late = lane_registers != 0;
 
 /// sums += the products of vectors [first, first + 4): 16 columns. W is eight vectors, or gives
 /// them when asked.
@@ -78,29 +85,39 @@ template <uint32_t bits, int32_t offset, uint32_t P, uint32_t R, class W>
 
 /// Scales of the two half units, ready to multiply their sums.
 struct half_scales {
-  word_lanes times_32;
-  int_lanes first, second;
+  lanes first, second;
 };
 [[gnu::always_inline]] inline half_scales prepare_scales(const int8_t* p) {
   word_lanes both = words_from_int8(p);
-  return {words_shift<5>(both), first_words(both), second_words(both)};
+  return {to_float(first_words(both)), to_float(second_words(both))};
 }
 
-/// Numbers of 6 bits, each times its half's scale; without the offset of 32.
-template <uint32_t P, uint32_t R>
+/// Numbers of 6 bits, stored 32 too high, each times its half's scale: the products of halves have
+/// less than 24 bits, so that only their sum is rounded. Of rows from `begin` on.
+template <uint32_t P, uint32_t R, uint32_t begin = 0>
 [[gnu::always_inline]] inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8],
                                               const half_scales* const (&s)[P], const x_unit* x,
-                                              int_lanes (&sums)[P][R]) {
-  int_lanes second[P][R];
-  for (uint32_t i = 0; i < P * R; i++) sums[i / R][i % R] = second[i / R][i % R] = int_zero();
-  add_half<0>(w, x, sums);
-  add_half<4>(w, x, second);
+                                              lanes (&sums)[P][R]) {
+  constexpr uint32_t count = R - begin < rows_of_6_bits ? R - begin : rows_of_6_bits;
+  int_lanes first[P][count], second[P][count];
 #pragma GCC unroll 8
-  for (uint32_t r = 0; r < R; r++) {
+  for (uint32_t r = 0; r < count; r++) {
+    const int16_t* of_halves = x[begin + r].sums;
     for (uint32_t p = 0; p < P; p++) {
-      sums[p][r] = int_add(int_mul(s[p]->first, sums[p][r]), int_mul(s[p]->second, second[p][r]));
+      first[p][r] = int_set1(-32 * of_halves[0]);
+      second[p][r] = int_set1(-32 * of_halves[1]);
     }
   }
+  add_half<0>(w, x + begin, first);
+  add_half<4>(w, x + begin, second);
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < count; r++) {
+    for (uint32_t p = 0; p < P; p++) {
+      lanes of_second = mul(to_float(second[p][r]), s[p]->second);
+      sums[p][begin + r] = fma(to_float(first[p][r]), s[p]->first, of_second);
+    }
+  }
+  if constexpr (begin + count < R) dot_6_bits<P, R, begin + count>(w, s, x, sums);
 }
 
 /// Numbers of 8 bits with sign, flipped to 0..255: too high by 128.

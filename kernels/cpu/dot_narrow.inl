@@ -85,17 +85,26 @@ inline void add_two(const byte_lanes (*const (&w)[P])[8], const x_unit* x,
   }
 }
 
-/// Numbers of 6 bits, each times its half's scale; without the offset of 32.
+/// Numbers of 6 bits, stored 32 too high, each times its half's scale.
 template <uint32_t P, uint32_t R>
 inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8], const half_scales* const (&s)[P],
-                       const x_unit* x, int_lanes (&sums)[P][R]) {
+                       const x_unit* x, lanes (&sums)[P][R]) {
   word_lanes first[P], second[P];
+  int_lanes whole[P][R];
   for (uint32_t p = 0; p < P; p++) first[p] = s[p]->first, second[p] = s[p]->second;
-  for (uint32_t i = 0; i < P * R; i++) sums[i / R][i % R] = int_zero();
-  add_two<0>(w, x, first, sums);
-  add_two<2>(w, x, first, sums);
-  add_two<4>(w, x, second, sums);
-  add_two<6>(w, x, second, sums);
+  for (uint32_t i = 0; i < P * R; i++) whole[i / R][i % R] = int_zero();
+  add_two<0>(w, x, first, whole);
+  add_two<2>(w, x, first, whole);
+  add_two<4>(w, x, second, whole);
+  add_two<6>(w, x, second, whole);
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < R; r++) {
+    word_lanes of_halves = words_pair(x[r].sums);
+    for (uint32_t p = 0; p < P; p++) {
+      int_lanes offsets = pair_products(s[p]->times_32, of_halves);
+      sums[p][r] = to_float(int_sub(whole[p][r], offsets));
+    }
+  }
 }
 
 /// Four numbers of 8 bits with sign of each lane. Bytes are multiplied without sign, so x takes

@@ -10,6 +10,7 @@
 namespace lethe {
 namespace {
 
+inline constexpr uint32_t lane_registers = 8;
 inline constexpr uint32_t tile_panels = 1;
 inline constexpr uint32_t one_row_panels = 4;
 inline constexpr uint32_t exp_at_once = 1;
@@ -159,6 +160,21 @@ inline void store_int8(int8_t* p, int_lanes a) {
   __m128i high = _mm_or_si128(_mm256_castsi256_si128(hi), _mm256_extracti128_si256(hi, 1));
   _mm_storeu_si128((__m128i*)p, _mm_unpacklo_epi64(low, high));
 }
+inline void store_15_bits(int8_t* high, int8_t* low, const int_lanes (&a)[4]) {
+  __m256i byte = _mm256_set1_epi16(255), seven = _mm256_set1_epi8(127);
+  // Packs go half by half: each has four bytes of both a.
+  __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  for (int i = 0; i < 4; i += 2) {
+    __m256i first = _mm256_packs_epi32(a[i].lo, a[i].hi);
+    __m256i second = _mm256_packs_epi32(a[i + 1].lo, a[i + 1].hi);
+    __m256i lows =
+        _mm256_packus_epi16(_mm256_and_si256(first, byte), _mm256_and_si256(second, byte));
+    __m256i highs = _mm256_packus_epi16(_mm256_srli_epi16(first, 8), _mm256_srli_epi16(second, 8));
+    highs = _mm256_and_si256(highs, seven);
+    _mm256_storeu_si256((__m256i*)(low + 16 * i), _mm256_permutevar8x32_epi32(lows, order));
+    _mm256_storeu_si256((__m256i*)(high + 16 * i), _mm256_permutevar8x32_epi32(highs, order));
+  }
+}
 inline lanes off_whole(lanes a) {
   constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   return {_mm256_sub_ps(a.lo, _mm256_round_ps(a.lo, nearest)),
@@ -253,6 +269,7 @@ struct word_lanes {
 inline byte_lanes load_bytes(const uint8_t* p) {
   return {_mm256_loadu_si256((const __m256i*)p), _mm256_loadu_si256((const __m256i*)(p + 32))};
 }
+inline void keep(byte_lanes& a) { asm("" : "+x"(a.lo), "+x"(a.hi)); }
 inline byte_lanes low_halves(byte_lanes a) {
   __m256i mask = _mm256_set1_epi8(15);
   return {_mm256_and_si256(a.lo, mask), _mm256_and_si256(a.hi, mask)};
@@ -292,6 +309,13 @@ inline word_lanes words_pair(const int16_t* p) {
 template <int bits>
 inline word_lanes words_shift(word_lanes a) {
   return {_mm256_slli_epi16(a.lo, bits), _mm256_slli_epi16(a.hi, bits)};
+}
+inline int_lanes first_words(word_lanes a) {
+  return {_mm256_srai_epi32(_mm256_slli_epi32(a.lo, 16), 16),
+          _mm256_srai_epi32(_mm256_slli_epi32(a.hi, 16), 16)};
+}
+inline int_lanes second_words(word_lanes a) {
+  return {_mm256_srai_epi32(a.lo, 16), _mm256_srai_epi32(a.hi, 16)};
 }
 inline int_lanes pair_products(word_lanes a, word_lanes b) {
   return {_mm256_madd_epi16(a.lo, b.lo), _mm256_madd_epi16(a.hi, b.hi)};

@@ -10,6 +10,7 @@
 namespace lethe {
 namespace {
 
+inline constexpr uint32_t lane_registers = 32;
 inline constexpr uint32_t tile_panels = 4;
 inline constexpr uint32_t one_row_panels = 4;
 inline constexpr uint32_t exp_at_once = 4;

@@ -9,6 +9,8 @@
 namespace lethe {
 namespace {
 
+/// Values of sixteen lanes that registers can hold.
+inline constexpr uint32_t lane_registers = 0;
 /// Panels that a float product takes at once; with 6 rows of x their sums should fit registers.
 inline constexpr uint32_t tile_panels = 1;
 /// Panels that one row takes at once: in streams of reading, with sums that don't wait for each

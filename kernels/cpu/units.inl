@@ -177,25 +177,20 @@ template <dtype T, bool apart_beside>
 using ready_unit = std::conditional_t<read_late && (T == dtype::q8_0 || apart_beside),
                                       passing_unit<T>, prepared_unit<T>>;
 
-/// The integer products of P panels' units and R rows of x, exact: from product_start on, or from
-/// zero those of 6 bits, which may be greater than a start allows.
+/// Integer products; those of 6 bits, which may be greater than a start allows, rounded to floats.
+template <dtype T>
+using unit_sum = std::conditional_t<T == dtype::q6_k, lanes, int_lanes>;
+
+/// The products of P panels' units and R rows of x, exact, from product_start on.
 template <dtype T, class Unit, uint32_t P, uint32_t R>
 [[gnu::always_inline]] inline void dot_tile(const Unit* const (&u)[P], const x_unit* x,
-                                            int_lanes (&sums)[P][R]) {
+                                            unit_sum<T> (&sums)[P][R]) {
   const decltype(u[0]->w)* w[P];
   for (uint32_t p = 0; p < P; p++) w[p] = &u[p]->w;
   if constexpr (T == dtype::q6_k) {
     const half_scales* halves[P];
     for (uint32_t p = 0; p < P; p++) halves[p] = &u[p]->halves;
     dot_6_bits<P, R>(w, halves, x, sums);
-#pragma GCC unroll 8
-    for (uint32_t r = 0; r < R; r++) {
-      word_lanes of_halves = words_pair(x[r].sums);
-      for (uint32_t p = 0; p < P; p++) {
-        int_lanes offsets = pair_products(u[p]->halves.times_32, of_halves);
-        sums[p][r] = int_sub(sums[p][r], offsets);
-      }
-    }
   } else if constexpr (T == dtype::q8_0) {
     dot_signed<P, R>(w, x, sums);
   } else {
@@ -209,10 +204,13 @@ template <dtype T>
   static_assert(__builtin_bit_cast(int32_t, product_zero) == product_start);
   return T == dtype::q6_k ? zero() : mul(scale, set1(-product_zero));
 }
-/// A sum of integer products times the scale of its weights, rounded once; a zero has no sign.
+/// A sum of products times the scale of its weights, rounded once; a zero has no sign.
 template <dtype T>
-[[gnu::always_inline]] inline lanes scaled_product(int_lanes sum, lanes scale, lanes start) {
-  return fma(T == dtype::q6_k ? to_float(sum) : float_of_bits(sum), scale, start);
+[[gnu::always_inline]] inline lanes scaled_product(unit_sum<T> sum, lanes scale, lanes start) {
+  if constexpr (T == dtype::q6_k)
+    return fma(sum, scale, start);
+  else
+    return fma(float_of_bits(sum), scale, start);
 }
 
 /// sums[p * R + r] = before[p * R + r] + panel p * row r for one unit: the integer sum times the
@@ -220,7 +218,7 @@ template <dtype T>
 template <dtype T, uint32_t P, uint32_t R, class Unit>
 [[gnu::always_inline]] inline void add_unit(const Unit* const (&u)[P], const x_unit* x,
                                             const lanes* before, lanes* sums) {
-  int_lanes products[P][R];
+  unit_sum<T> products[P][R];
   dot_tile<T>(u, x, products);
   lanes scales[R];
 #pragma GCC unroll 8

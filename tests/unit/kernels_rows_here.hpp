@@ -9,9 +9,10 @@
 
 namespace lethe {
 
-extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated, pairs_emulated;
+extern const cpu_row avxvnni_emulated, vnni_emulated, amx_emulated, amx_tensor_emulated,
+    pairs_emulated;
 
-/// Whether emulations run here: they are made of AVX-512.
+/// Whether emulations run here: they are made of AVX-512, but avxvnni_emulated, of AVX2.
 inline bool emulates_here() { return runs_here(*find_cpu_row("avx512")); }
 
 /// Those that run here; says by name which this machine lacks.
@@ -26,9 +27,10 @@ inline std::vector<const cpu_row*> running(std::span<const cpu_row* const> rows)
   return here;
 }
 
-/// The build's rows that run here, and `emulated` where there is AVX-512.
+/// The build's rows that run here, avxvnni_emulated, and `emulated` where there is AVX-512.
 inline std::vector<const cpu_row*> rows_here(std::initializer_list<const cpu_row*> emulated) {
   std::vector<const cpu_row*> here = running(cpu_rows());
+  if (runs_here(*find_cpu_row("avx2"))) here.push_back(&avxvnni_emulated);
   if (emulates_here()) here.insert(here.end(), emulated);
   return here;
 }

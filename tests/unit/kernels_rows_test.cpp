@@ -12,7 +12,8 @@ namespace lethe {
 namespace {
 
 TEST(CpuRows, AreFoundByNameBestLast) {
-  for (const char* name : {"reference", "avx2", "zen3", "avx512", "avx512vnni", "zen4", "amx"}) {
+  for (const char* name :
+       {"reference", "avx2", "zen3", "avxvnni", "avx512", "avx512vnni", "zen4", "amx"}) {
     ASSERT_NE(find_cpu_row(name), nullptr);
     EXPECT_STREQ(find_cpu_row(name)->name, name);
   }
@@ -79,6 +80,7 @@ TEST(CpuRows, DefineNothingButThemselves) {
   for (auto [file, rows] : std::vector<std::pair<std::string, names>>{
            {"reference", {"reference"}},
            {"avx2", {"avx2", "zen3"}},
+           {"avxvnni", {"avxvnni"}},
            {"avx512", {"avx512"}},
            {"avx512vnni",
             {"amx_tensor", "avx512bf16", "avx512vnni", "amx", "zen4", "zen4_bf16"}}}) {
