@@ -133,9 +133,6 @@ inline int_lanes int_add(int_lanes a, int_lanes b) {
 inline int_lanes int_sub(int_lanes a, int_lanes b) {
   return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)};
 }
-inline int_lanes int_mul(int_lanes a, int_lanes b) {
-  return {_mm256_mullo_epi32(a.lo, b.lo), _mm256_mullo_epi32(a.hi, b.hi)};
-}
 inline int_lanes int_from_int8(const int8_t* p) {
   __m128i bytes = _mm_loadu_si128((const __m128i*)p);
   return {_mm256_cvtepi8_epi32(bytes), _mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes))};

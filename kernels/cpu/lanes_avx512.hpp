@@ -112,7 +112,6 @@ inline int_lanes int_zero() { return {_mm512_setzero_si512()}; }
 inline int_lanes int_set1(int32_t x) { return {_mm512_set1_epi32(x)}; }
 inline int_lanes int_add(int_lanes a, int_lanes b) { return {_mm512_add_epi32(a.v, b.v)}; }
 inline int_lanes int_sub(int_lanes a, int_lanes b) { return {_mm512_sub_epi32(a.v, b.v)}; }
-inline int_lanes int_mul(int_lanes a, int_lanes b) { return {_mm512_mullo_epi32(a.v, b.v)}; }
 inline int_lanes int_from_int8(const int8_t* p) {
   return {_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p))};
 }

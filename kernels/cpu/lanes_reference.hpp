@@ -169,9 +169,6 @@ inline int_lanes int_add(int_lanes a, int_lanes b) {
 inline int_lanes int_sub(int_lanes a, int_lanes b) {
   return each_int([&](int i) { return a.v[i] - b.v[i]; });
 }
-inline int_lanes int_mul(int_lanes a, int_lanes b) {
-  return each_int([&](int i) { return a.v[i] * b.v[i]; });
-}
 inline int_lanes int_from_int8(const int8_t* p) {
   return each_int([&](int i) { return int32_t(p[i]); });
 }
