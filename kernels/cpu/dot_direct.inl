@@ -92,8 +92,8 @@ struct half_scales {
   return {to_float(first_words(both)), to_float(second_words(both))};
 }
 
-/// Numbers of 6 bits, stored 32 too high, each times its half's scale: the products of halves have
-/// less than 24 bits, so that only their sum is rounded. Of rows from `begin` on.
+/// Numbers of 6 bits, stored 32 too high, each times its half's scale: below 2^24, so that floats
+/// are exact. Of rows from `begin` on.
 template <uint32_t P, uint32_t R, uint32_t begin = 0>
 [[gnu::always_inline]] inline void dot_6_bits(const byte_lanes (*const (&w)[P])[8],
                                               const half_scales* const (&s)[P], const x_unit* x,

@@ -98,7 +98,7 @@ struct multiplied_units {
 template <dtype T, uint32_t R>
 [[gnu::noinline]] void add_products(const chunk& c, const multiplied_units& m, uint32_t at,
                                     lines_evenly& coming, amx_sums& tree) {
-  static_assert(T != dtype::q6_k);  // whose sums begin at zero
+  static_assert(T != dtype::q6_k);  // which has two scales a unit
   lanes* waiting = tree.sums(c.segment, at);
   lanes sums[R];
 #pragma GCC unroll 16

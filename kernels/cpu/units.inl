@@ -177,7 +177,7 @@ template <dtype T, bool apart_beside>
 using ready_unit = std::conditional_t<read_late && (T == dtype::q8_0 || apart_beside),
                                       passing_unit<T>, prepared_unit<T>>;
 
-/// Integer products; those of 6 bits, which may be greater than a start allows, rounded to floats.
+/// Integer products; those of 6 bits, which may be greater than a start allows, as floats, exactly.
 template <dtype T>
 using unit_sum = std::conditional_t<T == dtype::q6_k, lanes, int_lanes>;
 

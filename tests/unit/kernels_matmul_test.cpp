@@ -58,9 +58,10 @@ TEST_P(Matmul, ManyRowsGiveTheSameBitsAsOne) {
   for (const cpu_row* row : rows_to_test()) expect_rows_alone(*row, w, x);
 }
 
-/// The most rows that go straight from memory are 12 (f32), 16 (quantized, AVX2) and 24 (16 bits),
-/// that take few units at once 24, of a block 132; segments are longer than what is taken at once.
-/// In AMX's tiles go 9 and more, of 8 bits 19, and 128 a block; with 34 the last tile is lower.
+/// The most rows that go straight from memory are 12 (f32), 16 (quantized, AVX2) and 24 (16 bits;
+/// quantized, AVX-VNNI), that take few units at once 24, of a block 132; segments are longer than
+/// what is taken at once. In AMX's tiles go 9 and more, of 8 bits 19, and 128 a block; with 34 the
+/// last tile is lower.
 TEST_P(Matmul, BlocksAtTheirLimitsGiveTheSameBitsAsOne) {
   tensor w(type, 80, 2304, random);
   for (uint32_t m : {6u, 7u, 8u, 9u, 12u, 13u, 16u, 17u, 18u, 19u, 23u, 24u, 25u, 34u, 128u, 129u,
