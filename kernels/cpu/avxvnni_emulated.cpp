@@ -19,31 +19,11 @@ inline int_lanes four_products(int_lanes c, byte_lanes w, byte_lanes x) {
 }  // namespace
 }  // namespace lethe
 
-#include "kernels/cpu/dot_direct.inl"
-//
-#include "kernels/cpu/units.inl"
-//
-#include "kernels/cpu/segments.inl"
-//
-#include "kernels/cpu/matmul_float.inl"
-#include "kernels/cpu/matmul_quant.inl"
-//
-#include "kernels/cpu/matmul.inl"
-#include "kernels/cpu/quantize.inl"
-#include "kernels/cpu/rows.inl"
-//
-#include "kernels/cpu/attend.inl"
+#include "kernels/cpu/row_of_emulated.inl"
 
 namespace lethe {
 
 extern const cpu_row avxvnni_emulated;
-constinit const cpu_row avxvnni_emulated{.name = "avxvnni_emulated",
-                                         .x_tile_rows = x_tile_rows,
-                                         .matmul = matmul<common_ways>,
-                                         .quantize = quantize<x_tile_rows>,
-                                         .row_to_float = row_to_float,
-                                         .kv_store = kv_store,
-                                         .attend = attend<>,
-                                         .join_spans = join_spans};
+constinit const cpu_row avxvnni_emulated = row_of_emulated("avxvnni_emulated", matmul<common_ways>);
 
 }  // namespace lethe

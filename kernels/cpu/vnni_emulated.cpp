@@ -25,20 +25,7 @@ inline int_lanes four_products(int_lanes c, byte_lanes w, byte_lanes x) {
 }  // namespace
 }  // namespace lethe
 
-#include "kernels/cpu/dot_direct.inl"
-//
-#include "kernels/cpu/units.inl"
-//
-#include "kernels/cpu/segments.inl"
-//
-#include "kernels/cpu/matmul_float.inl"
-#include "kernels/cpu/matmul_quant.inl"
-//
-#include "kernels/cpu/matmul.inl"
-#include "kernels/cpu/quantize.inl"
-#include "kernels/cpu/rows.inl"
-//
-#include "kernels/cpu/attend.inl"
+#include "kernels/cpu/row_of_emulated.inl"
 
 namespace lethe {
 namespace {
@@ -153,20 +140,9 @@ inline void round_to_bf16(lanes first, lanes second, uint16_t* to) {
 #include "kernels/cpu/row_of_pairs.inl"
 
 namespace lethe {
-namespace {
-
-constexpr cpu_row without_tiles{.name = "vnni_emulated",
-                                .x_tile_rows = x_tile_rows,
-                                .matmul = matmul<zen4_ways>,
-                                .quantize = quantize<x_tile_rows>,
-                                .row_to_float = row_to_float,
-                                .kv_store = kv_store,
-                                .attend = attend<>,
-                                .join_spans = join_spans};
-
-}  // namespace
 
 extern const cpu_row vnni_emulated, amx_emulated, amx_tensor_emulated, pairs_emulated;
+constexpr cpu_row without_tiles = row_of_emulated("vnni_emulated", matmul<zen4_ways>);
 constinit const cpu_row vnni_emulated = without_tiles;
 constinit const cpu_row amx_emulated = row_in_tiles<zen4_ways>("amx_emulated", without_tiles);
 constinit const cpu_row amx_tensor_emulated =
