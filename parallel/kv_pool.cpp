@@ -24,11 +24,10 @@ kv_pool::~kv_pool() {
 }
 
 kv_view kv_pool::view(uint32_t layer, uint32_t kv_head, const uint32_t* pages) const {
-  size_t key = (size_t{layer} * layout_.kv_heads + kv_head) * 2 * layout_.half_bytes();
-  return {.pool = memory_.data(),
-          .page_bytes = layout_.page_bytes(),
-          .key_offset = key,
-          .value_offset = key + layout_.half_bytes(),
+  return {.pool = at(layer * layout_.kv_heads + kv_head, 0),
+          .page_bytes = piece_bytes(),
+          .key_offset = 0,
+          .value_offset = layout_.half_bytes(),
           .pages = pages,
           .page_tokens = layout_.page_tokens,
           .type = layout_.type,
@@ -36,7 +35,9 @@ kv_view kv_pool::view(uint32_t layer, uint32_t kv_head, const uint32_t* pages) c
 }
 
 void kv_pool::wipe(uint32_t page) {
-  if (touched_[page]) lethe::wipe(at(page), layout_.page_bytes());
+  if (!touched_[page]) return;
+  for (uint32_t head = 0; head < layout_.heads(); ++head)
+    lethe::wipe(at(head, page), piece_bytes());
   touched_[page] = 0;
 }
 
@@ -47,16 +48,18 @@ void kv_pool::copy(const page_copy& c) {
   size_t row = kv_row_bytes(layout_.type, layout_.head_dim) - scale;
   size_t group = kv_number_bytes(layout_.type) * kv_key_group(layout_.type);
   size_t rows = kv_value_group(layout_.type, layout_.page_tokens), whole = c.tokens / rows * rows;
-  std::byte *to = at(c.to), *from = at(c.from);
-  auto piece = [&](size_t offset, size_t bytes) { std::memcpy(to + offset, from + offset, bytes); };
-  for (size_t i = 0; i < size_t{layout_.layers} * layout_.kv_heads; ++i) {
-    size_t keys = i * 2 * layout_.half_bytes(), values = keys + layout_.half_bytes();
-    for (size_t at = 0; at < row * all; at += group * all) piece(keys + at, group * c.tokens);
-    piece(values, row * whole);
+  const size_t keys = 0, values = layout_.half_bytes();
+  for (uint32_t head = 0; head < layout_.heads(); ++head) {
+    std::byte *to = at(head, c.to), *from = at(head, c.from);
+    auto copy = [&](size_t offset, size_t bytes) {
+      std::memcpy(to + offset, from + offset, bytes);
+    };
+    for (size_t at = 0; at < row * all; at += group * all) copy(keys + at, group * c.tokens);
+    copy(values, row * whole);
     for (size_t at = row * whole; whole < c.tokens && at < row * (whole + rows); at += rows) {
-      piece(values + at, c.tokens - whole);
+      copy(values + at, c.tokens - whole);
     }
-    for (size_t half : {keys, values}) piece(half + row * all, scale * c.tokens);
+    for (size_t half : {keys, values}) copy(half + row * all, scale * c.tokens);
   }
 }
 

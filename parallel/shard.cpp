@@ -122,9 +122,13 @@ void shard::parts::wipe(const step_plan& plan, uint32_t thread) {
   wipe_stack(step_stack_bytes);  // what a request's last step left there goes with its pages
 }
 
-bytes_view shard::page(uint32_t id) const {
-  check(id < parts_->pool.pages());
-  return parts_->pool.page(id);
+std::vector<bytes_view> shard::page(uint32_t id) const {
+  const kv_pool& pool = parts_->pool;
+  check(id < pool.pages());
+  std::vector<bytes_view> pieces;
+  for (uint32_t head = 0; head < pool.layout().heads(); ++head)
+    pieces.push_back(pool.piece(head, id));
+  return pieces;
 }
 bytes_view shard::scratch() const { return parts_->activations.view(); }
 size_t shard::page_bytes() const { return parts_->pool.layout().page_bytes(); }

@@ -48,8 +48,8 @@ class shard final : public step_rank {
   uint32_t idle() const override;
   void run_idle(const work& f) override;
 
-  /// For tests and the audit: what the pool and the scratch hold right now.
-  bytes_view page(uint32_t id) const;
+  /// For tests and the audit: what the pool and the scratch hold right now; a page in its pieces.
+  std::vector<bytes_view> page(uint32_t id) const;
   bytes_view scratch() const;
   size_t page_bytes() const;
   const step_times& times() const;

@@ -252,6 +252,7 @@ struct Join {
   pid @1 :UInt32;
   cores @2 :UInt16;
   memory @3 :UInt64;
+  program @4 :Data $public;  # digest of what runs there
 }
 
 # directory -> supervisor
@@ -264,6 +265,7 @@ enum JoinRefusal {
   unknownHost @1;   # the leader's file doesn't name it
   otherProcess @2;  # serves in its name
   noMessage @3;     # question or answer was none
+  otherProgram @4;  # its answers may have other bits than ours
 }
 
 # directory -> supervisor

@@ -60,6 +60,7 @@ enum Fault {
   unknownHost @5 $help("the leader's file does not name this host; lethe apply one that does");
   otherProcess @6 $help("another process serves as host {host}");
   noMessage @7 $help("leader and host don't understand each other");
+  otherProgram @8 $help("the leader runs another build of lethe: answers could tell by their bits where they were made; give all hosts the same file");
 }
 
 # How a part of ours ended, where a reason begins so; what an exception says may quote anything.

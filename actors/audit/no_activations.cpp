@@ -78,7 +78,7 @@ result<void> look(engine& e, const served_model& m, windows& all) {
       all.take("logits and ids of a step", e.step_bytes());
       all.take("hidden rows of a step", e.ranks().rank(0).scratch());
       for (uint32_t p = 0; now > 1 && p < e.numbers().pages; ++p)
-        all.take("keys and values", e.ranks().rank(0).page(p));
+        for (bytes_view piece : e.ranks().rank(0).page(p)) all.take("keys and values", piece);
     }
     std::this_thread::yield();
   }

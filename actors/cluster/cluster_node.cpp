@@ -36,6 +36,8 @@ telemetry_event joined_or(schema::JoinRefusal why, uint32_t host) {
       return telemetry_event(Event::NOT_JOINED, Fault::UNKNOWN_HOST);
     case schema::JoinRefusal::OTHER_PROCESS:
       return telemetry_event(Event::NOT_JOINED, Fault::OTHER_PROCESS, host);
+    case schema::JoinRefusal::OTHER_PROGRAM:
+      return telemetry_event(Event::NOT_JOINED, Fault::OTHER_PROGRAM);
     case schema::JoinRefusal::NO_MESSAGE:
       break;
   }
@@ -118,8 +120,14 @@ result<void> cluster_node::begin_network(const checked_config& config) {
   node_options options{.heartbeat_ms = c.getHealth().getHeartbeatMs(),
                        .lost_after_ms = c.getHealth().getLostAfterMs()};
   auto hosts = c.getHosts();
-  bool others_may_come = hosts.size() == 1 && hosts[0].getPort() != 0 && c.getTls().hasFolder();
-  if (hosts.size() > 1 || separate_ || others_may_come) {
+  bool others_may_come =
+      hosts.size() > 1 || (hosts.size() == 1 && hosts[0].getPort() != 0 && c.getTls().hasFolder());
+  if (others_may_come) program_ = program_digest();
+  if (others_may_come && program_ == hash32{})
+    return fail(
+        "the program that runs here can't be read, so other hosts can't be told to run the "
+        "same; let this user read its file");
+  if (others_may_come || separate_) {
     auto keys = keys_for(config, host_);
     if (!keys) return keys.why();
     options.tls = tls_ = *std::move(keys);
@@ -142,9 +150,10 @@ result<void> cluster_node::begin_leader(const checked_config& config) {
   auto plan = cluster_plan::make(absolute(config.config).get(), machine::here());
   if (!plan) return plan.why();
   scheduler_ = sys_->spawn(scheduler, trace_.get());
-  directory_ =
-      sys_->spawn(directory, *std::move(plan), scheduler_, trace_.get(),
-                  directory_events{.down = [this] { ended_ = true; }, .changed = allow_hosts});
+  directory_ = sys_->spawn(
+      directory, *std::move(plan), scheduler_, trace_.get(),
+      directory_setup{
+          .program = program_, .down = [this] { ended_ = true; }, .changed = allow_hosts});
   watch(caf::actor_cast<caf::actor>(scheduler_), schema::Part::SCHEDULER);
   watch(caf::actor_cast<caf::actor>(directory_), schema::Part::DIRECTORY);
   if (tls_) {
@@ -171,7 +180,8 @@ std::optional<telemetry_event> cluster_node::broken() const {
 }
 
 caf::actor cluster_node::begin_supervisor(const directory_actor& directory) {
-  supervisor_setup setup{.host = host_, .has = machine::here(), .trace = trace_.get()};
+  supervisor_setup setup{
+      .host = host_, .has = machine::here(), .program = program_, .trace = trace_.get()};
   if (separate_)
     setup.house = std::make_shared<process_house>(at_, *tls_);
   else

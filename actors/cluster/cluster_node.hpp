@@ -51,6 +51,7 @@ class cluster_node final : public running_part {
   std::string name_, host_;
   uint32_t place_ = 0;  // of the host, among the file's
   bool leads_ = false, separate_ = false;
+  hash32 program_{};  // its digest, where other hosts may come
   directory_address at_;
   std::optional<node_tls> tls_;
   std::unique_ptr<tracer> trace_;

@@ -21,14 +21,14 @@ fleet_rules rules_of(schema::Config::Reader c) {
 
 void directory_state::begin(directory_actor::stateful_pointer<directory_state> self,
                             cluster_plan plan, scheduler_actor scheduler, tracer* trace,
-                            directory_events events) {
+                            directory_setup setup) {
   self_ = self;
   clerk_ = clerk(trace, actor_kind::directory);
   plan_ = std::move(plan);
   fleet_.emplace(rules_of(plan_->config()));
   by_load_.emplace(plan_->scaling());
   scheduler_ = std::move(scheduler);
-  events_ = std::move(events);
+  setup_ = std::move(setup);
   begun_ns_ = clerk_.now_ns();
   fleet_->want(plan_->places(), now());
   self_->delayed_send(directory_actor(self_), tick_every, tick::value);
@@ -43,6 +43,8 @@ caf::result<wire<schema::Joined>> directory_state::join(const wire<schema::Join>
     auto before = hosts_.find(host);
     if (!plan_->knows_host(host))
       why = schema::JoinRefusal::UNKNOWN_HOST;
+    else if (!std::ranges::equal(bytes_of(r.getProgram()), setup_.program))
+      why = schema::JoinRefusal::OTHER_PROGRAM;
     else if (before != hosts_.end() && before->second.handle.node() != handle.node())
       why = schema::JoinRefusal::OTHER_PROCESS;
     if (why != schema::JoinRefusal::NONE) return;
@@ -220,7 +222,7 @@ void directory_state::end_when_alone() {
       hosts_, [this](const auto& h) { return h.second.handle.node() == self_->node(); });
   if (ended_ || (!alone && now() < alone_by_)) return;
   ended_ = true;
-  if (events_.down) events_.down();
+  if (setup_.down) setup_.down();
 }
 
 directory_state::answer directory_state::done() const {
@@ -293,7 +295,7 @@ directory_state::answer directory_state::apply(schema::Config::Reader next, bool
   if (!look) {
     by_load_->change(plan_->scaling());
     fleet_->want(plan_->places(), now());
-    if (events_.changed) events_.changed(plan_->layout());
+    if (setup_.changed) setup_.changed(plan_->layout());
   }
   return clerk_.write<schema::ControlAnswer>(0, [&](schema::ControlAnswer::Builder b) {
     auto list = b.initChanges(uint32_t(lines->size()));
@@ -318,10 +320,10 @@ directory_state::answer directory_state::let_host_leave(const std::string& host)
 
 directory_actor::behavior_type directory(directory_actor::stateful_pointer<directory_state> self,
                                          cluster_plan plan, scheduler_actor scheduler,
-                                         tracer* trace, directory_events events) {
+                                         tracer* trace, directory_setup setup) {
   be_quiet(self);
   auto& state = self->state;
-  state.begin(self, std::move(plan), std::move(scheduler), trace, std::move(events));
+  state.begin(self, std::move(plan), std::move(scheduler), trace, std::move(setup));
   self->set_down_handler([&state](caf::scheduled_actor*, caf::down_msg& d) { state.down(d); });
   return {
       [&state](const wire<schema::Join>& m) { return state.join(m); },

@@ -6,11 +6,13 @@
 #include "runtime/cluster/cluster_plan.hpp"
 #include "runtime/cluster/fleet.hpp"
 #include "runtime/cluster/roster_turn.hpp"
+#include "runtime/crypto/sha256.hpp"
 
 namespace lethe {
 
-/// What the directory tells the program that it runs in.
-struct directory_events {
+/// What the directory has of the program that it runs in, and tells it.
+struct directory_setup {
+  hash32 program{};                                    // its digest: hosts run the same
   std::function<void()> down;                          // everything has left
   std::function<void(const cluster_layout&)> changed;  // other hosts than before, maybe
 };
@@ -21,7 +23,7 @@ class directory_state {
   const char* name = "directory";
 
   void begin(directory_actor::stateful_pointer<directory_state> self, cluster_plan plan,
-             scheduler_actor scheduler, tracer* trace, directory_events events);
+             scheduler_actor scheduler, tracer* trace, directory_setup setup);
   caf::result<wire<schema::Joined>> join(const wire<schema::Join>& m);
   void engine_said(const wire<schema::EngineState>& m);
   void engine_ended(const wire<schema::EngineEnded>& m);
@@ -107,7 +109,7 @@ class directory_state {
   std::optional<load_scaling> by_load_;
   fleet_time next_look_ = 0;
   scheduler_actor scheduler_;
-  directory_events events_;
+  directory_setup setup_;
   std::map<std::string, member> hosts_;
   std::map<uint16_t, known_engine> engines_;
   /// Of engines that may not have noticed yet.
@@ -129,6 +131,6 @@ class directory_state {
 
 directory_actor::behavior_type directory(directory_actor::stateful_pointer<directory_state> self,
                                          cluster_plan plan, scheduler_actor scheduler,
-                                         tracer* trace, directory_events events);
+                                         tracer* trace, directory_setup setup);
 
 }  // namespace lethe

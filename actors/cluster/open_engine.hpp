@@ -27,7 +27,8 @@ class engine_opener {
   std::map<std::string, std::weak_ptr<const served_model>> models_;
 };
 
-/// Of the program that runs, read once: receipts carry it, and a gateway logs it.
+/// Of the program that runs, read once; zeros if it can't be: receipts carry it, a gateway logs it,
+/// and a leader compares it with that of hosts.
 hash32 program_digest();
 
 /// How much a process records.

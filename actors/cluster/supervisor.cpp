@@ -16,6 +16,7 @@ void supervisor_state::begin(supervisor_actor::stateful_pointer<supervisor_state
     b.setPid(uint32_t(::getpid()));
     b.setCores(uint16_t(setup_.has.cores));
     b.setMemory(setup_.has.memory);
+    b.setProgram(data_of(setup_.program));
   });
   self_->request(directory_, std::chrono::seconds(10), join)
       .then(

@@ -4,6 +4,7 @@
 
 #include "actors/cluster/clerk.hpp"
 #include "runtime/config/layout.hpp"
+#include "runtime/crypto/sha256.hpp"
 
 namespace lethe {
 
@@ -25,6 +26,7 @@ class engine_house {
 struct supervisor_setup {
   std::string host;
   machine has;
+  hash32 program{};  // digest of what runs here
   std::shared_ptr<engine_house> house;
   tracer* trace = nullptr;
   std::function<void()> left;                          // the directory said: finish

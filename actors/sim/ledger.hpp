@@ -16,7 +16,7 @@ namespace lethe::sim {
 /// Mistakes that a run can be told to make, to see that the checkers find them.
 enum class bug : uint8_t {
   none,
-  page_freed_twice,
+  page_freed_early,
   lost_completion,
   arena_outlives_request,
   stale_epoch,
@@ -26,7 +26,7 @@ enum class bug : uint8_t {
   killed_draining
 };
 inline constexpr std::array bug_names{
-    "none",        "page_freed_twice", "lost_completion", "arena_outlives_request", "stale_epoch",
+    "none",        "page_freed_early", "lost_completion", "arena_outlives_request", "stale_epoch",
     "stuck_drain", "load_unseen",      "load_forever",    "killed_draining"};
 
 /// What is done to a cluster.

@@ -132,9 +132,10 @@ step_loop::turned sim_core::turn() {
     ranks = nullptr;
   }
   if (dead) return did;
-  if (facts.planted == bug::page_freed_twice && facts.chance.once_in(50)) {
+  if (facts.planted == bug::page_freed_early && facts.chance.once_in(50)) {
     auto& pool = const_cast<planner_state&>(loop.planner()).pool;
-    if (!pool.free.empty()) pool.free.push_back(pool.free.front());
+    auto held = std::ranges::find(pool.pages, page_state::used, &page::state);
+    if (held != pool.pages.end()) drop_page(pool, uint32_t(held - pool.pages.begin()));
   }
   if (auto wrong = check_pages_of(loop.planner()); !wrong.empty())
     facts.violated("engine {}: {}", slot, wrong);

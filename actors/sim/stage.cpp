@@ -56,8 +56,8 @@ void stage::begin(schema::Config::Reader file) {
   auto plan = cluster_plan::make(file, machine{.cores = 8, .memory = uint64_t{1} << 34});
   if (!plan) return facts.violated("config: {}", plan.why().text);
   to_scheduler = sys->spawn(scheduler, trace.get());
-  directory_events events{.down = [this] { told_down_ = true; }};
-  to_directory = sys->spawn(directory, *std::move(plan), to_scheduler, trace.get(), events);
+  directory_setup setup{.program = hosts_program, .down = [this] { told_down_ = true; }};
+  to_directory = sys->spawn(directory, *std::move(plan), to_scheduler, trace.get(), setup);
   face = sys->spawn(client, &facts, to_scheduler, to_directory, trace.get());
   jobs->run();
 }
@@ -65,6 +65,7 @@ void stage::begin(schema::Config::Reader file) {
 supervisor_actor stage::join(const std::string& host, const std::shared_ptr<sim_house>& house) {
   supervisor_setup setup{.host = host,
                          .has = {.cores = 4, .memory = uint64_t{1} << 34},
+                         .program = hosts_program,
                          .house = house,
                          .trace = trace.get()};
   return sys->spawn(supervisor, setup, to_directory);

@@ -9,6 +9,9 @@
 
 namespace lethe::sim {
 
+/// Digest of what all hosts run.
+inline constexpr hash32 hosts_program{std::byte{7}};
+
 struct stage_options {
   uint64_t seed = 0;
   bug planted = bug::none;

@@ -161,22 +161,23 @@ class tile_turns {
   uint32_t turn_ = 0;
 };
 
-/// Whether the next tile's keys and values are asked for by halves: where its keys lie in fewer
-/// than four pieces of memory, as a processor that reads ahead follows one stream of lines in each
-/// 4 KiB, and where there are so many that the first tile, of which nothing is asked for then,
-/// hardly counts.
-inline bool by_halves(const attention_work& w) {
-  return whole_registers && w.part.kv.page_tokens > 16 &&
-         w.keys.end - w.keys.begin > 32 * attention_tile;
+/// What a few queries ask for while they take a tile: while its keys are multiplied its values,
+/// while those are summed the next tile's keys; or, by halves, every other share of the next tile's
+/// keys and values each time.
+enum class asking { in_turn, by_halves };
+
+/// By halves where a tile's keys lie in fewer than four pieces of memory, as a processor that reads
+/// ahead follows one stream of lines in each 4 KiB, and where there are so many that the first
+/// tile, of which nothing is asked for then, hardly counts.
+inline bool pays_by_halves(const attention_work& w) {
+  return w.part.kv.page_tokens > 16 && w.keys.end - w.keys.begin > 32 * attention_tile;
 }
 
-/// The tiles of a few queries, whose keys and values are taken from where they lie. While a tile's
-/// keys are multiplied its values are asked for, while those are summed the next tile's keys; or
-/// the next tile's keys and values, a half each time.
-template <class T, class Score, class Weigh, class Sum>
+/// The tiles of a few queries, whose keys and values are taken from where they lie.
+template <class T, asking way = asking::in_turn, class Score, class Weigh, class Sum>
 inline void walk_pages(const attention_work& w, Score score, Weigh weigh, Sum sum) {
   const kv_view& kv = w.part.kv;
-  bool halves = by_halves(w);
+  bool halves = way == asking::by_halves && pays_by_halves(w);
   tile_span t = first_tile(w.keys);
   tile_turns<T> turns(w, t);
   while (t.first < t.last) {
@@ -195,9 +196,9 @@ inline void walk_pages(const attention_work& w, Score score, Weigh weigh, Sum su
   }
 }
 
-template <class T>
+template <class T, asking way>
 void attend_in_pages(const attention_work& w) {
-  walk_pages<T>(
+  walk_pages<T, way>(
       w, [&](const tile_span& t, const auto& keys) { score(w, t, keys); },
       [&](const tile_span& t) { weigh_all<T>(w, t, [] {}); },
       [&](const tile_span& t, const auto& values) { sum_values(w, t, values); });
@@ -258,9 +259,9 @@ void attend_int8(const attention_work& w) {
   }
 }
 
-template <class T>
+template <class T, asking way = asking::in_turn>
 void attend_floats(const attention_work& w) {
-  in_pages(w) ? attend_in_pages<T>(w) : attend_shared<T>(w);
+  in_pages(w) ? attend_in_pages<T, way>(w) : attend_shared<T>(w);
 }
 
 /// Softmax over tiles of keys in order, each query keeping its greatest score, the total of its

@@ -185,7 +185,7 @@ inline void attend_by_passes(const attention_work& w) {
     round_floats(first, second, both);
     store(to, load(both));
   });
-  walk_pages<bf16_numbers>(
+  walk_pages<bf16_numbers, asking::by_halves>(
       w, [&](const tile_span& t, const auto& keys) { score_by_passes(w, t, keys); },
       [&](const tile_span& t) { weigh_all<rounded_floats>(w, t, [] {}); },
       [&](const tile_span& t, const auto& values) { sum_by_passes(w, t, values); });

@@ -16,7 +16,7 @@ consteval cpu_row row_in_tiles(const char* name, cpu_row row) {
   row.x_tile_rows = amx_rows;
   row.matmul = matmul_amx<ways>;
   row.quantize = quantize<amx_rows>;
-  row.attend = attend<attend_int8_amx>;
+  row.attend = attend<attend_int8_amx, attend_floats<bf16_numbers, asking::by_halves>>;
   return row;
 }
 

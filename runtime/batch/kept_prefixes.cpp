@@ -59,8 +59,7 @@ void keep_pages(kept_prefixes& kept, page_pool& pool, std::span<const prefix_key
 }
 
 void make_room(kept_prefixes& kept, page_pool& pool, uint64_t pages, std::vector<uint32_t>& wipes) {
-  while (!kept.order.empty() && pool.free.size() + pool.retiring < pages)
-    drop_oldest(kept, pool, wipes);
+  while (!kept.order.empty() && pool.free + pool.retiring < pages) drop_oldest(kept, pool, wipes);
 }
 
 }  // namespace lethe

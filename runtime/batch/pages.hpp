@@ -18,8 +18,7 @@ struct page {
 /// only from `free`, and gets there only unwritten or wiped.
 struct page_pool {
   std::vector<page> pages;
-  std::vector<uint32_t> free;
-  uint32_t used = 0, retiring = 0;
+  uint32_t free = 0, used = 0, retiring = 0;
   uint32_t holding = 0;  // used pages that are written
 
   uint32_t total() const { return uint32_t(pages.size()); }
@@ -27,8 +26,9 @@ struct page_pool {
 
 page_pool make_page_pool(uint32_t total);
 
-/// A free page, with one reference. There must be one.
-uint32_t take_page(page_pool& pool);
+/// Adds `count` free pages, with one reference each; there must be as many. Neighbours, as they are
+/// read faster: the first that are enough, else the most there are, then the next most.
+void take_pages(page_pool& pool, uint32_t count, std::vector<uint32_t>& to);
 /// One more holder. More than one may only read.
 void share_page(page_pool& pool, uint32_t id);
 /// One holder less. True: it was the last and the page is now retiring, to be wiped. An unwritten

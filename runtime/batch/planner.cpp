@@ -33,15 +33,14 @@ uint32_t reused_pages(const planner_state& state, const request_ask& ask) {
   return count_kept(state.kept, ask.prefix_keys, most);
 }
 
-void take_prompt_pages(planner_state& state, const request_ask& ask, uint32_t shared,
-                       sequence& first) {
+/// Those of its prompt that are kept.
+void reuse_pages(planner_state& state, const request_ask& ask, sequence& first) {
   uint32_t reused = reused_pages(state, ask);
   for (uint32_t i = 0; i < reused; ++i) {
     uint32_t page = state.kept.pages.at(ask.prefix_keys[i]);
     share_page(state.pool, page);
     first.pages.push_back(page);
   }
-  for (uint32_t i = reused; i < shared; ++i) first.pages.push_back(take_page(state.pool));
   first.position = reused * state.config.page_tokens;
 }
 
@@ -56,10 +55,10 @@ void take_sequences(planner_state& state, planned_request& request) {
     uint32_t own = own_pages(ask, state.config.page_tokens, choice);
     s.pages.reserve(shared + own);
     if (choice == 0)
-      take_prompt_pages(state, ask, shared, s);
+      reuse_pages(state, ask, s);
     else
       share_prompt_pages(state, state.sequences[request.sequences[0]], s, shared);
-    for (uint32_t i = 0; i < own; ++i) s.pages.push_back(take_page(state.pool));
+    take_pages(state.pool, shared + own - uint32_t(s.pages.size()), s.pages);
     request.sequences.push_back(index);
   }
   request.living = ask.choices;
@@ -73,8 +72,7 @@ void admit(planner_state& state) {
     planned_request& head = state.requests.at(state.queue.front());
     uint64_t pages = pages_reserved_for(head.ask, state.config.page_tokens);
     pages -= reused_pages(state, head.ask);
-    if (pages > state.pool.free.size())
-      return make_room(state.kept, state.pool, pages, state.wipes);
+    if (pages > state.pool.free) return make_room(state.kept, state.pool, pages, state.wipes);
     if (head.ask.choices > state.free_sequences.size()) return;
     state.queue.pop_front();
     take_sequences(state, head);

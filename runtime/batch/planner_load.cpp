@@ -29,7 +29,7 @@ planner_load load_of(const planner_state& state) {
                     .pages_reserved = state.pool.used,
                     .pages_holding = state.pool.holding,
                     .pages_retiring = state.pool.retiring,
-                    .pages_free = uint32_t(state.pool.free.size()),
+                    .pages_free = state.pool.free,
                     .queued = uint32_t(state.queue.size()),
                     .running = state.running};
   for (const auto& [id, request] : state.requests) add_tokens_stored(state, request, load);

@@ -316,6 +316,28 @@ TEST_F(Hosts, ASecondOfTheSameNameIsRefused) {
   EXPECT_TRUE(eventually([&] { return is_whole(path); })) << status(path);
 }
 
+TEST_F(Hosts, OneThatRunsAnotherBuildIsNotLetIn) {
+  auto path = file("two.toml", config({"north", "south"}, 2));
+  auto build = [&](const std::string& name, const std::string& end) {
+    auto made = folder_ / name;
+    std::filesystem::copy_file(places::program, made);
+    std::ofstream(made, std::ios::binary | std::ios::app) << end;
+    return made;
+  };
+  up(path, "north");
+  program_ = build("other", "behind its last section a program may have anything");
+  up(path, "south");
+  ASSERT_TRUE(host("south").tells("not joined: the leader runs another build of lethe"))
+      << host("south").errors();
+  EXPECT_FALSE(joined(path, "south"));
+  ::kill(host("south").pid, SIGTERM);
+  EXPECT_EQ(host("south").wait(), 0) << host("south").errors();
+  // The control: a copy of what the leader runs.
+  program_ = build("copy", "");
+  up(path, "south");
+  EXPECT_TRUE(host("north").tells("ready: 2 of 2")) << host("south").errors();
+}
+
 TEST_F(Hosts, ALeaderThatDiesGetsItsHostsBack) {
   auto path = file("two.toml", config({"north", "south"}, 2));
   up(path, "north");

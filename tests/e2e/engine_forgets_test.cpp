@@ -17,6 +17,11 @@ size_t not_zero(bytes_view bytes) {
   return size_t(
       std::count_if(bytes.begin(), bytes.end(), [](std::byte b) { return b != std::byte{}; }));
 }
+size_t not_zero(const std::vector<bytes_view>& pieces) {
+  size_t all = 0;
+  for (bytes_view piece : pieces) all += not_zero(piece);
+  return all;
+}
 
 bool holds_something(const shard& s, uint32_t pages) {
   for (uint32_t p = 0; p < pages; ++p)

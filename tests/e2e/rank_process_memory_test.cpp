@@ -87,7 +87,8 @@ class pieces {
     for (uint32_t r = 0; r < (*g)->ranks(); ++r) {
       const shard& rank = (*g)->rank(r);
       take("activations", rank.scratch());
-      for (uint32_t p = 0; p < rank_grid(c).pages; ++p) take(keys_of(r), rank.page(p));
+      for (uint32_t p = 0; p < rank_grid(c).pages; ++p)
+        for (bytes_view piece : rank.page(p)) take(keys_of(r), piece);
     }
     all_.push_back({"ids", needle_of(prompts[0], 27, 6).bytes});
   }

@@ -56,7 +56,7 @@ class KeptPrefixes : public testing::Test {
   }
   void hold_together() const {
     const auto& pool = state.pool;
-    EXPECT_EQ(pool.used + pool.retiring + pool.free.size(), pool.total());
+    EXPECT_EQ(pool.used + pool.retiring + pool.free, pool.total());
     EXPECT_EQ(state.kept.pages.size(), state.kept.order.size());
     EXPECT_LE(state.kept.pages.size(), state.config.kept_pages);
     for (const auto& [key, page] : state.kept.pages) {
@@ -78,7 +78,7 @@ TEST_F(KeptPrefixes, NothingIsKeptUnlessItIsAsked) {
   begin(16, 0);
   for (const auto& prompt : {first, first, longer}) EXPECT_EQ(computed_for(prompt), prompt.size());
   EXPECT_EQ(state.pool.used, 0u);
-  EXPECT_EQ(state.pool.free.size(), 16u);
+  EXPECT_EQ(state.pool.free, 16u);
 }
 
 TEST_F(KeptPrefixes, WholePagesOfAPromptThatBeginsAlikeAreNotComputedAgain) {
@@ -195,7 +195,7 @@ class random_keeper {
         finish(state_, r.request, r.choice);
     flights_.pop_front();
     const auto& pool = state_.pool;
-    EXPECT_EQ(pool.used + pool.retiring + pool.free.size(), pool.total());
+    EXPECT_EQ(pool.used + pool.retiring + pool.free, pool.total());
     EXPECT_LE(state_.kept.pages.size(), 10u);
   }
 

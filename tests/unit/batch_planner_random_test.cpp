@@ -178,7 +178,7 @@ class world {
     }
     if (state_.queue.empty()) return;
     const request_ask& head = requests_[state_.queue.front()].ask;
-    EXPECT_TRUE(pages_by_hand(head) > state_.pool.free.size() ||
+    EXPECT_TRUE(pages_by_hand(head) > state_.pool.free ||
                 head.choices > state_.free_sequences.size())
         << "the head fits and waits";
   }
@@ -410,22 +410,21 @@ class world {
       if (s.fork) ++refs[s.fork->from];
     std::set<uint32_t> retiring(state_.wipes.begin(), state_.wipes.end());
     for (const flying& f : flights_) retiring.insert(f.plan.wipes.begin(), f.plan.wipes.end());
-    std::set<uint32_t> free(pool.free.begin(), pool.free.end());
-    EXPECT_EQ(free.size(), pool.free.size());
     EXPECT_EQ(retiring.size(), pool.retiring);
-    EXPECT_EQ(pool.used + pool.retiring + pool.free.size(), pool.total());
-    uint32_t used = 0, holding = 0;
+    EXPECT_EQ(pool.used + pool.retiring + pool.free, pool.total());
+    uint32_t free = 0, used = 0, holding = 0;
     for (uint32_t page = 0; page < pool.total(); ++page) {
       const auto& p = pool.pages[page];
       EXPECT_EQ(p.refs, refs[page]);
       EXPECT_EQ(p.state == page_state::used, refs[page] > 0);
       EXPECT_EQ(p.state == page_state::retiring, retiring.contains(page));
-      EXPECT_EQ(p.state == page_state::free, free.contains(page));
+      free += p.state == page_state::free;
       used += p.state == page_state::used;
       holding += p.state == page_state::used && p.written;
       for (uint32_t r = 0; r < config().page_tokens && p.state == page_state::free; ++r)
         EXPECT_EQ(at(page, r), row{}) << "a free page holds a token";
     }
+    EXPECT_EQ(pool.free, free);
     planner_load load = load_of(state_);
     EXPECT_EQ(load.pages_reserved, used);
     EXPECT_EQ(load.pages_holding, holding);
@@ -455,7 +454,7 @@ class world {
     EXPECT_TRUE(requests_.empty()) << requests_.size() << " requests never ended";
     while (!flights_.empty()) complete_oldest();
     while (!flights_.empty() || state_.scratch_dirty) plan(), complete_oldest();
-    EXPECT_EQ(state_.pool.free.size(), state_.pool.total());
+    EXPECT_EQ(state_.pool.free, state_.pool.total());
     EXPECT_EQ(state_.running, 0u);
     EXPECT_EQ(state_.free_sequences.size(), state_.sequences.size());
     for (const row& x : memory_) EXPECT_EQ(x, row{});

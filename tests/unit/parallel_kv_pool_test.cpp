@@ -52,5 +52,33 @@ TEST(KvPool, CopiesTheTokensItIsToldAndNothingBehindThem) {
   }
 }
 
+TEST(KvPool, PagesOfALayerAndHeadLieSideBySide) {
+  filled_pool filled(kv_type::f32);
+  for (uint32_t i = 0; i < layers * kv_heads; i++) {
+    bytes_view first = filled.pool.piece(i, 0), second = filled.pool.piece(i, 1);
+    EXPECT_EQ(first.data() + first.size(), second.data());
+    EXPECT_EQ(first.size(), size_t{2} * page_tokens * head_dim * sizeof(float));
+  }
+}
+
+TEST(KvPool, WipesWhatWasWrittenOfAPageAndNoOther) {
+  filled_pool filled(kv_type::bf16);
+  auto zeros = [&](uint32_t page) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < layers * kv_heads; i++)
+      count += size_t(std::ranges::count(filled.pool.piece(i, page), std::byte{0}));
+    return count;
+  };
+  const size_t whole = layers * kv_heads * filled.pool.piece(0, 0).size();
+  filled.pool.wipe(0);
+  EXPECT_LT(zeros(0), whole / 8) << "the control: nobody said that it was written";
+  filled.pool.copy({.from = 0, .to = 1, .tokens = page_tokens});
+  const size_t copied = zeros(1);
+  for (uint32_t page : {0u, 1u}) filled.pool.touch(page);
+  filled.pool.wipe(0);
+  EXPECT_EQ(zeros(0), whole);
+  EXPECT_EQ(zeros(1), copied);
+}
+
 }  // namespace
 }  // namespace lethe

@@ -104,6 +104,22 @@ TEST(FullCluster, TakesWhatRunsAndWhatMayWait) {
   EXPECT_EQ(c.on_.facts.endings[size_t(ending::turned_away)], 1u);
 }
 
+TEST(FullCluster, LetsNoHostInThatRunsAnotherProgram) {
+  full_cluster c(1);
+  for (hash32 program : {hash32{}, hash32{std::byte{8}}}) {
+    ASSERT_NE(program, hosts_program);
+    std::optional<schema::JoinRefusal> said;
+    supervisor_setup setup{.host = "here",
+                           .program = program,
+                           .trace = c.on_.trace.get(),
+                           .heard = [&said](schema::JoinRefusal why) { said = why; }};
+    c.on_.sys->spawn(supervisor, setup, c.on_.to_directory);
+    c.until([&said] { return said.has_value(); });
+    EXPECT_EQ(said, schema::JoinRefusal::OTHER_PROGRAM);
+  }
+  c.has_engines(1);  // of the host that was let in
+}
+
 /// Idle engines go one after the other, down to the least: their load was read.
 TEST(FullCluster, IsScaledByTheLoadOfAllItsEngines) {
   full_cluster c(24, "[scaling]\nleast = 20\nmost = 256\nidle_ms = 500\n");
