@@ -106,11 +106,14 @@ TEST(FullCluster, TakesWhatRunsAndWhatMayWait) {
 
 TEST(FullCluster, LetsNoHostInThatRunsAnotherProgram) {
   full_cluster c(1);
+  auto house = std::make_shared<sim_house>(*c.on_.sys, c.on_.facts, c.on_.trace.get(),
+                                           engine_size{.pages = 16});
   for (hash32 program : {hash32{}, hash32{std::byte{8}}}) {
     ASSERT_NE(program, hosts_program);
     std::optional<schema::JoinRefusal> said;
     supervisor_setup setup{.host = "here",
                            .program = program,
+                           .house = house,
                            .trace = c.on_.trace.get(),
                            .heard = [&said](schema::JoinRefusal why) { said = why; }};
     c.on_.sys->spawn(supervisor, setup, c.on_.to_directory);
