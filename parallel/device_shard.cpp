@@ -225,7 +225,7 @@ void device_shard::parts::clean(const step_plan& plan) {
     size_t bytes = size_t{c.tokens} * kv_row_bytes(layout.type, layout.head_dim);
     note(on.copy_stretches(pages.data() + c.to * layout.page_bytes(),
                            pages.data() + c.from * layout.page_bytes(), layout.half_bytes(), bytes,
-                           size_t{layout.layers} * layout.kv_heads * 2));
+                           size_t{layout.heads()} * 2));
   }
   for (const plan_entry& e : plan.entries)
     for (uint32_t at = e.position / config.page_tokens;

@@ -122,11 +122,13 @@ result<void> cluster_node::begin_network(const checked_config& config) {
   auto hosts = c.getHosts();
   bool others_may_come =
       hosts.size() > 1 || (hosts.size() == 1 && hosts[0].getPort() != 0 && c.getTls().hasFolder());
-  if (others_may_come) program_ = program_digest();
-  if (others_may_come && program_ == hash32{})
-    return fail(
-        "the program that runs here can't be read, so other hosts can't be told to run the "
-        "same; let this user read its file");
+  if (others_may_come) {
+    program_ = program_digest();
+    if (program_ == hash32{})
+      return fail(
+          "the program that runs here can't be read, so other hosts can't be told to run the "
+          "same; let this user read its file");
+  }
   if (others_may_come || separate_) {
     auto keys = keys_for(config, host_);
     if (!keys) return keys.why();
